@@ -1,0 +1,97 @@
+"""Kernels: what a queue can be asked to run, and what each *declares* about itself.
+
+Hazards, budgets, states and times are worked out from the declarations alone, without running anything. So a kernel says,
+as functions of its operands and parameters, which bytes it reads and writes, how much it computes and moves, and how much
+workspace it needs on top of its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xinfer_lab.device.errors import KernelError
+from xinfer_lab.device.records import Copy, Dispatch, HostRead, HostWrite, Record, Scalar, Span, View
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Access", "Cost", "Kernel", "KernelTable", "Operands", "Params"]
+
+Operands = Mapping[str, View]
+Params = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The byte ranges that a command reads and writes."""
+
+    reads: tuple[Span, ...] = ()
+    writes: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a command costs: ``flops`` floating-point operations, ``bytes`` moved through device memory."""
+
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A named kernel and its declarations.
+
+    ``run(tensors, params)`` gets one tensor per operand (views of device memory, named as the operands) and works in place.
+    ``access``, ``cost`` and ``workspace`` (bytes beyond the operands) see only views and parameters. ``check`` raises
+    `KernelError` when operands or parameters do not fit; it runs before anything else, on untrusted streams too.
+    """
+
+    name: str
+    run: Callable[[Mapping[str, torch.Tensor], Params], None]
+    access: Callable[[Operands, Params], Access]
+    cost: Callable[[Operands, Params], Cost]
+    workspace: Callable[[Operands, Params], int]
+    check: Callable[[Operands, Params], None]
+
+
+class KernelTable:
+    """Kernels by name. A device owns one; a table can start as a copy of another."""
+
+    def __init__(self, kernels: KernelTable | None = None) -> None:
+        self._kernels: dict[str, Kernel] = dict(kernels._kernels) if kernels is not None else {}
+
+    def register(self, kernel: Kernel) -> Kernel:
+        """Add ``kernel``. Raises `KernelError` if its name is taken by another one."""
+        if self._kernels.get(kernel.name, kernel) is not kernel:
+            raise KernelError(f"a kernel named {kernel.name!r} is registered already")
+        self._kernels[kernel.name] = kernel
+        return kernel
+
+    def __getitem__(self, name: str) -> Kernel:
+        try:
+            return self._kernels[name]
+        except KeyError:
+            known = ", ".join(sorted(self._kernels)) or "none"
+            raise KernelError(f"no kernel is registered under the name {name!r}; registered: {known}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._kernels
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def access(self, record: Record) -> Access:
+        """The byte ranges that ``record`` touches, by whomever it is executed; empty for records that touch none."""
+        match record:
+            case Copy():
+                return Access(reads=(record.src,), writes=(record.dst,))
+            case Dispatch():
+                return self[record.kernel].access(record.operands, record.params)
+            case HostWrite():
+                return Access(writes=(record.dst,))
+            case HostRead():
+                return Access(reads=(record.src,))
+            case _:
+                return Access()
