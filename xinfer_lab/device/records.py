@@ -1,8 +1,8 @@
 """The records of a command stream: everything that a program asks of a device, as plain frozen data.
 
 A record knows no tensor and no device. ``where`` is the source line (``file:line``) that issued it; ``call`` numbers the
-ExecuteCommandLists call that a queue command belongs to (commands recorded into one list share it). Sizes and offsets
-are bytes.
+ExecuteCommandLists call that a queue command belongs to (commands recorded into one list share it); ``listed`` says
+that it was recorded into a command list, where the program's state tracker saw it. Sizes and offsets are bytes.
 """
 
 from __future__ import annotations
@@ -176,6 +176,7 @@ class Copy(Record):
     src: Span
     call: int
     label: str = ""
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +190,7 @@ class Dispatch(Record):
     params: dict[str, Scalar] = field(default_factory=dict)
     call: int
     label: str = ""
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,7 @@ class Transition(Record):
     before: str
     after: str
     call: int
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
