@@ -1,0 +1,103 @@
+"""Buffers and heaps: handles to named memory of a device. They hold no bytes themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from xinfer_lab.device.records import DTYPE_BYTES, AssumeCommon, Free, HostRead, HostWrite, Source, Span, View
+
+if TYPE_CHECKING:
+    from xinfer_lab.device.device import Device
+
+__all__ = ["Buffer", "ReadbackHeap", "UploadHeap", "as_span"]
+
+
+class Buffer:
+    """``size`` bytes of memory named ``name``; on the default heap, device memory that counts against the budget."""
+
+    heap = "default"
+
+    def __init__(self, device: Device, name: str, size: int) -> None:
+        self.device, self.name, self.size = device, name, size
+
+    def span(self, offset: int = 0, size: int | None = None) -> Span:
+        """``size`` bytes from ``offset`` on (default: to the end)."""
+        return Span(self.name, offset, self.size - offset if size is None else size)
+
+    def view(self, dtype: str | torch.dtype, shape: tuple[int, ...], offset: int = 0) -> View:
+        """A contiguous tensor of ``shape`` at byte ``offset``, as an operand for kernels."""
+        name = str(dtype).removeprefix("torch.")
+        if name not in DTYPE_BYTES:
+            raise TypeError(f"a view cannot have dtype {dtype}; one of {', '.join(DTYPE_BYTES)}")
+        return View(self.name, offset, tuple(shape), name)
+
+    @property
+    def tracked_state(self) -> str:
+        """The D3D12 state that the program's tracker has for this buffer: bookkeeping, not what the device knows."""
+        return self.device.tracker.state(self.name)
+
+    def assume_common(self) -> None:
+        """Tell the tracker that the buffer has decayed to COMMON.
+
+        True once the queue that you record for has waited for the fence of the last call on another queue that used the
+        buffer; until then the claim is early. The device itself never sees this call.
+        """
+        self.device.record_bookkeeping(AssumeCommon(buffer=self.name, where=self.device.caller()))
+
+    def free(self) -> None:
+        """Give the memory back. The host must have waited for every queue command that uses it."""
+        self.device.submit(Free(buffer=self.name, where=self.device.caller()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.size} bytes)"
+
+    def __bool__(self) -> bool:
+        raise TypeError("a buffer has no truth value: its contents live on the device; compare with None instead")
+
+
+class UploadHeap(Buffer):
+    """Persistently mapped, pinned host memory that queues copy from. Writing is immediate: it waits for nobody."""
+
+    heap = "upload"
+
+    def write(self, offset: int, source: str | Source | torch.Tensor | bytes, *, name: str | None = None) -> Span:
+        """Fill bytes from ``offset`` on with ``source`` and return the span written.
+
+        ``source`` is a named source (a weight of a mounted checkpoint, by name or as a range) or small data, which becomes
+        an input of the stream called ``name`` (a fresh name if None). A copy that was submitted but has not run yet will
+        read the *new* bytes: wait for its fence before you write over what it reads.
+        """
+        sources = self.device.sources
+        if isinstance(source, str):
+            source = sources.whole(source)
+        elif not isinstance(source, Source):
+            source = sources.put(name or self.device.fresh_name("input"), source)
+        span = Span(self.name, offset, source.size)
+        self.device.submit(HostWrite(dst=span, source=source, where=self.device.caller()))
+        return span
+
+
+class ReadbackHeap(Buffer):
+    """Pinned host memory that queues copy into and the host reads. Reading is immediate: wait for the copy's fence first."""
+
+    heap = "readback"
+
+    def read(self, dtype: str | torch.dtype, shape: tuple[int, ...], offset: int = 0) -> torch.Tensor:
+        """A copy of the bytes there now, as a host tensor of ``dtype`` and ``shape``."""
+        view = self.view(dtype, shape, offset)
+        raw = self.device.submit(HostRead(src=view.span, where=self.device.caller()))
+        assert raw is not None
+        return raw.view(getattr(torch, view.dtype)).reshape(view.shape)
+
+
+def as_span(target: Buffer | Span | View) -> Span:
+    """The bytes that ``target`` names: a whole buffer, a span, or a view."""
+    if isinstance(target, Span):
+        return target
+    if isinstance(target, View):
+        return target.span
+    if isinstance(target, Buffer):
+        return target.span()
+    raise TypeError(f"a copy needs a buffer, a span or a view, not {type(target).__name__}")

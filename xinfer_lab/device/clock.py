@@ -1,0 +1,146 @@
+"""The virtual clock: when each record of a stream would run on a GPU with given figures. Works on sizes alone."""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+
+from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.records import (
+    HOST,
+    Allocate,
+    Copy,
+    Dispatch,
+    Free,
+    HostRead,
+    HostWait,
+    HostWrite,
+    Record,
+    Signal,
+    Wait,
+)
+from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
+
+__all__ = ["VirtualClock", "label_of"]
+
+
+def label_of(record: Record) -> str:
+    """A short name of ``record`` for people."""
+    match record:
+        case Copy():
+            return record.label or f"copy {record.src.buffer} to {record.dst.buffer}"
+        case Dispatch():
+            return record.label or record.kernel
+        case HostWrite():
+            return f"write {record.source.name}"
+        case HostRead():
+            return f"read {record.src.buffer}"
+        case Wait() | HostWait():
+            return f"wait {record.fence} >= {record.value}"
+        case Signal():
+            return f"signal {record.fence} = {record.value}"
+        case Allocate() | Free():
+            return f"{record.op} {record.buffer}"
+        case _:
+            return record.op
+
+
+class VirtualClock:
+    """Times records in issue order; every wait names a signal that was timed before it, so one pass is enough.
+
+    Rules: a queue runs its commands in order, each no earlier than the host submitted it; copies over the link take turns in
+    each direction, also between queues; the host is busy while it writes staging memory and blocked in a host wait;
+    submitting costs the host nothing.
+    """
+
+    def __init__(self, spec: GpuSpec, kernels: KernelTable) -> None:
+        self.spec = spec
+        self._kernels = kernels
+        self._ready: dict[str, float] = defaultdict(float)
+        self._link_free: dict[str, float] = defaultdict(float)
+        self._heaps: dict[str, str] = {}
+        self._sizes: dict[str, int] = {}
+        self._fences: dict[str, tuple[list[int], list[tuple[int, float, str]]]] = defaultdict(lambda: ([], []))
+        self._events: list[TimelineEvent] = []
+        self._flows: list[Flow] = []
+        self._memory: list[MemorySample] = []
+        self._used = 0
+        self._count = 0
+
+    @property
+    def now(self) -> float:
+        """Seconds: the host's time."""
+        return self._ready[HOST]
+
+    def observe(self, record: Record) -> tuple[float, float]:
+        """Time the next record; returns its start and end in seconds."""
+        index, self._count = self._count, self._count + 1
+        lane = getattr(record, "queue", HOST)
+        start = max(self._ready[lane], self._ready[HOST])
+        end, kind = start, ""
+        match record:
+            case Copy():
+                direction = self._direction(record)
+                if direction:
+                    start = max(start, self._link_free[direction])
+                end = start + self.spec.copy_time(record.dst.size, over_link=bool(direction))
+                if direction:
+                    self._link_free[direction] = end
+                kind = "copy"
+            case Dispatch():
+                end = start + self.spec.dispatch_time(self._kernels[record.kernel].cost(record.operands, record.params))
+                kind = "dispatch"
+            case HostWrite() | HostRead():
+                size = record.dst.size if isinstance(record, HostWrite) else record.src.size
+                end, kind = start + size / self.spec.host_bandwidth, record.op
+            case Signal():
+                values, entries = self._fences[record.fence]
+                values.append(record.value)
+                entries.append((index, start, lane))
+            case Wait() | HostWait():
+                end = max(start, self._reach(record, index, lane, start))
+                kind = record.op if end > start else ""
+            case Allocate() | Free():
+                self._account(record, start)
+        self._ready[lane] = end
+        if kind:
+            self._events.append(TimelineEvent(index, lane, kind, label_of(record), start, end))
+        return start, end
+
+    def _direction(self, record: Copy) -> str:
+        if self._heaps.get(record.src.buffer) == "upload":
+            return "to device"
+        return "to host" if self._heaps.get(record.dst.buffer) == "readback" else ""
+
+    def _reach(self, record: Wait | HostWait, index: int, lane: str, start: float) -> float:
+        values, entries = self._fences[record.fence]
+        position = bisect.bisect_left(values, record.value)
+        if position == len(values):
+            return start
+        signal, time, signal_lane = entries[position]
+        self._flows.append(
+            Flow(record.fence, record.value, signal, time, signal_lane, index, max(time, start), lane)
+        )
+        return time
+
+    def _account(self, record: Allocate | Free, time: float) -> None:
+        if isinstance(record, Allocate):
+            self._heaps[record.buffer], self._sizes[record.buffer] = record.heap, record.size
+            change = record.size
+        else:
+            change = -self._sizes[record.buffer]
+        if self._heaps[record.buffer] == "default":
+            self._used += change
+            self._memory.append(MemorySample(time, self._used))
+
+    def timeline(self, lanes: tuple[str, ...] = ()) -> Timeline:
+        """Everything timed so far. ``lanes`` fixes the order of the queues; the host is last."""
+        seen = dict.fromkeys((*lanes, *(e.lane for e in self._events if e.lane != HOST)))
+        return Timeline(
+            lanes=(*seen, HOST),
+            events=tuple(self._events),
+            flows=tuple(self._flows),
+            memory=tuple(self._memory),
+            clock=f"virtual clock, {self.spec.name}",
+        )

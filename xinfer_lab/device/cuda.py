@@ -1,0 +1,188 @@
+"""`CudaDevice`: real streams, events and pinned memory. Commands are issued as they come."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import gc
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from xinfer_lab.device.clock import label_of
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.errors import CudaUnavailable
+from xinfer_lab.device.pinned import PinnedMemory
+from xinfer_lab.device.records import (
+    HOST,
+    Allocate,
+    Copy,
+    Dispatch,
+    Free,
+    HostRead,
+    HostWait,
+    HostWrite,
+    Record,
+    Signal,
+    Wait,
+)
+from xinfer_lab.device.tensors import POISON, digest_of, slice_span, slice_view
+from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
+
+__all__ = ["CudaDevice"]
+
+
+@dataclass(slots=True)
+class _EventFence:
+    """A fence as CUDA has it: one event for each value signalled."""
+
+    values: list[int] = field(default_factory=list)
+    events: list[torch.cuda.Event] = field(default_factory=list)
+
+    def event_for(self, value: int) -> torch.cuda.Event:
+        """The event of the first signal that reaches ``value``; the stream rules made sure that there is one."""
+        return self.events[bisect.bisect_left(self.values, value)]
+
+
+class CudaDevice(Device):
+    """CUDA device number ``index``. Queue = stream, fence value = event, upload heap = pinned host memory.
+
+    Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too early.
+    ``check`` defaults to False here: when on, each command is checked before it is issued (``on_hazard="raise"`` by default)
+    and memory is filled with NaN bytes, which costs time. ``measure`` records timing events around every command for
+    `timeline`. Other arguments: see `Device`. Raises `CudaUnavailable`.
+    """
+
+    def __init__(self, index: int = 0, *, measure: bool = False, **options: Any) -> None:
+        if not torch.cuda.is_available():
+            raise CudaUnavailable(
+                "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the emulated device."
+            )
+        self.torch_device = torch.device("cuda", index)
+        self.name = torch.cuda.get_device_name(index)
+        self.measure = measure
+        self._memory: dict[str, torch.Tensor] = {}
+        self._pinned: dict[str, PinnedMemory] = {}
+        self._streams: dict[str, torch.cuda.Stream] = {}
+        self._fences: dict[str, _EventFence] = {}
+        self._marks: list[tuple[int, Record, torch.cuda.Event, torch.cuda.Event]] = []
+        self._signals: list[tuple[int, Signal]] = []
+        self._waits: list[tuple[int, Wait]] = []
+        self._used: list[int] = []
+        super().__init__(**{"check": False, "on_hazard": "raise", **options})
+        self._origin = self._record_event(self._streams["direct"]) if measure else None
+        if self._origin is not None:
+            self._origin.synchronize()
+
+    def _add_queue(self, name: str) -> None:
+        self._streams[name] = torch.cuda.Stream(self.torch_device)
+
+    def _record_event(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
+        event = torch.cuda.Event(enable_timing=self.measure)
+        event.record(stream)
+        return event
+
+    def _perform(self, index: int, record: Record) -> tuple[torch.Tensor, Record] | None:
+        match record:
+            case Allocate():
+                self._allocate(record)
+            case Free():
+                self._free(record.buffer)
+            case HostWrite():
+                slice_span(self._memory, record.dst).copy_(self.sources.read(record.source))
+            case HostRead():
+                raw = slice_span(self._memory, record.src).clone()
+                return raw, dataclasses.replace(record, digest=digest_of(raw) if self.check else "")
+            case HostWait():
+                if record.value > 0:
+                    self._fences[record.fence].event_for(record.value).synchronize()
+            case Copy() | Dispatch():
+                self._issue(index, record)
+            case Signal():
+                fence = self._fences.setdefault(record.fence, _EventFence())
+                fence.values.append(record.value)
+                fence.events.append(self._record_event(self._streams[record.queue]))
+                if self.measure:
+                    self._signals.append((index, record))
+            case Wait():
+                if record.value > 0:
+                    self._streams[record.queue].wait_event(self._fences[record.fence].event_for(record.value))
+                    if self.measure:
+                        self._waits.append((index, record))
+        return None
+
+    def _allocate(self, record: Allocate) -> None:
+        if record.heap == "default":
+            memory = torch.empty(record.size, dtype=torch.uint8, device=self.torch_device)
+        else:
+            self._pinned[record.buffer] = PinnedMemory(record.size)
+            memory = self._pinned[record.buffer].tensor
+        if self.check:
+            memory.fill_(POISON)
+            torch.cuda.current_stream(self.torch_device).synchronize()
+        self._memory[record.buffer] = memory
+
+    def _free(self, name: str) -> None:
+        del self._memory[name]
+        if (pinned := self._pinned.pop(name, None)) is not None:
+            pinned.close()
+
+    def _issue(self, index: int, record: Copy | Dispatch) -> None:
+        stream = self._streams[record.queue]
+        start = self._record_event(stream) if self.measure else None
+        with torch.cuda.stream(stream), torch.inference_mode():
+            if isinstance(record, Copy):
+                dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
+                if self.check and dst.is_cuda:
+                    dst.fill_(POISON)
+                dst.copy_(src, non_blocking=True)
+            else:
+                tensors = {name: slice_view(self._memory, view) for name, view in record.operands.items()}
+                self.kernels[record.kernel].run(tensors, record.params)
+        if start is not None:
+            self._marks.append((index, record, start, self._record_event(stream)))
+
+    def _release_all(self) -> None:
+        torch.cuda.synchronize(self.torch_device)
+        for name in list(self._memory):
+            self._free(name)
+        self._fences.clear() if not self.measure else None
+        gc.collect()
+
+    def timeline(self) -> Timeline:
+        """Copies and dispatches as timing events measured them; call it after the host has waited for them.
+
+        Raises `RuntimeError` unless the device was opened with ``measure=True``. The memory curve is the budget's peak.
+        """
+        if self._origin is None:
+            raise RuntimeError("this device was not asked to measure: open it with CudaDevice(measure=True)")
+        torch.cuda.synchronize(self.torch_device)
+        events = []
+        for index, record, start, end in self._marks:
+            lane = getattr(record, "queue", HOST)
+            begin = self._origin.elapsed_time(start) / 1e3
+            kind = "copy" if isinstance(record, Copy) else "dispatch"
+            stop = self._origin.elapsed_time(end) / 1e3
+            events.append(TimelineEvent(index, lane, kind, label_of(record), begin, max(begin, stop)))
+        return Timeline(
+            lanes=(*self.queues, HOST),
+            events=tuple(events),
+            flows=tuple(self._flows()),
+            memory=(MemorySample(0.0, self.memory.use().peak),),
+            clock=self.name,
+        )
+
+    def _flows(self) -> list[Flow]:
+        assert self._origin is not None
+        flows = []
+        where = {(record.fence, record.value): (index, record) for index, record in self._signals}
+        for index, wait in self._waits:
+            fence = self._fences[wait.fence]
+            value = fence.values[bisect.bisect_left(fence.values, wait.value)]
+            signal_index, signal = where[(wait.fence, value)]
+            time = self._origin.elapsed_time(fence.event_for(value)) / 1e3
+            flows.append(
+                Flow(wait.fence, wait.value, signal_index, time, signal.queue, index, time, wait.queue)
+            )
+        return flows

@@ -1,0 +1,37 @@
+"""Fences: counters that one queue raises and anybody may wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xinfer_lab.device.records import HostWait
+
+if TYPE_CHECKING:
+    from xinfer_lab.device.device import Device
+
+__all__ = ["Fence"]
+
+
+class Fence:
+    """A counter that starts at 0. One queue signals it, with strictly growing values; waiting means "at least this value".
+
+    A value that was reached stays reached. There is no way to poll a fence: the host learns of it by waiting.
+    """
+
+    def __init__(self, device: Device, name: str) -> None:
+        self.device, self.name = device, name
+
+    @property
+    def last_submitted(self) -> int:
+        """The highest value that a queue was asked to signal so far (0: none). It says nothing about completion."""
+        return self.device.rules.last_value(self.name)
+
+    def wait(self, value: int) -> None:
+        """Block the host until the fence has reached ``value``. Raises `EarlyWait` if nobody was asked to signal it."""
+        self.device.submit(HostWait(fence=self.name, value=value, where=self.device.caller()))
+
+    def __repr__(self) -> str:
+        return f"Fence({self.name!r}, last submitted {self.last_submitted})"
+
+    def __bool__(self) -> bool:
+        raise TypeError("a fence has no truth value: it cannot be polled; wait on a queue, or let the host wait")

@@ -1,0 +1,180 @@
+"""What no device could do, whoever asks: refused with an error that teaches, on both devices and for untrusted streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xinfer_lab.device.errors import BufferRangeError, EarlyWait, FenceError, StreamError
+from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.records import (
+    DTYPE_BYTES,
+    HOST,
+    Allocate,
+    AssumeCommon,
+    Copy,
+    Dispatch,
+    Free,
+    HostRead,
+    HostWait,
+    HostWrite,
+    Record,
+    Signal,
+    Span,
+    Transition,
+    Wait,
+)
+
+__all__ = ["BUFFER_ALIGNMENT", "StreamRules"]
+
+BUFFER_ALIGNMENT = 256
+"""Every buffer starts at a multiple of this many bytes, on every device: equal bytes need equal alignment."""
+
+
+@dataclass(slots=True)
+class _FenceHistory:
+    queue: str
+    last: int
+    where: str
+
+
+@dataclass(slots=True)
+class StreamRules:
+    """Admits records one by one, in issue order. ``admit`` raises a `DeviceError` and changes nothing if one cannot be."""
+
+    kernels: KernelTable
+    queues: set[str] = field(default_factory=set)
+    buffers: dict[str, Allocate] = field(default_factory=dict)
+    _freed: dict[str, Free] = field(default_factory=dict)
+    _fences: dict[str, _FenceHistory] = field(default_factory=dict)
+    _last_call: tuple[int, str] = (0, HOST)
+
+    def admit(self, record: Record) -> None:
+        """Check ``record`` against everything admitted before it."""
+        queue = getattr(record, "queue", None)
+        if queue is not None and queue not in self.queues:
+            raise StreamError(f"there is no queue {queue!r}; this device has {', '.join(sorted(self.queues))}")
+        match record:
+            case Allocate():
+                self._admit_allocate(record)
+            case Free():
+                self._living(record.buffer, "freed")
+                self._freed[record.buffer] = record
+                del self.buffers[record.buffer]
+            case HostWrite():
+                self._inside(record.dst, "upload", "written by the host")
+                if record.dst.size != record.source.size:
+                    raise BufferRangeError(
+                        f"{record.source.size} bytes of {record.source.name!r} do not fill {record.dst} "
+                        f"({record.dst.size} bytes)"
+                    )
+            case HostRead():
+                self._inside(record.src, "readback", "read by the host")
+            case AssumeCommon():
+                self._living(record.buffer, "assumed to be in COMMON")
+            case Copy():
+                self._admit_copy(record)
+            case Dispatch():
+                self._admit_dispatch(record)
+            case Transition():
+                if self._living(record.buffer, "transitioned").heap != "default":
+                    raise BufferRangeError(f"{record.buffer!r} is not on the default heap: its state is fixed")
+                self._admit_call(record.call, record.queue)
+            case Signal():
+                self._admit_signal(record)
+            case Wait() | HostWait():
+                self._admit_wait(record)
+            case _:
+                raise StreamError(f"a record of kind {record.op!r} is not known")
+
+    def _living(self, name: str, verb: str) -> Allocate:
+        if (buffer := self.buffers.get(name)) is not None:
+            return buffer
+        if (free := self._freed.get(name)) is not None:
+            raise BufferRangeError(
+                f"use after free: {name!r} cannot be {verb}, it was freed at {free.where or 'an unknown line'}"
+            )
+        raise BufferRangeError(f"there is no buffer {name!r} to be {verb}; living: {', '.join(self.buffers) or 'none'}")
+
+    def _inside(self, span: Span, heap: str | None, verb: str) -> Allocate:
+        buffer = self._living(span.buffer, verb)
+        if heap is not None and buffer.heap != heap:
+            hint = {
+                "upload": "the host writes upload heaps only; a queue copies from there into device memory",
+                "readback": "the host reads readback heaps only; a queue copies device memory into one first",
+                "default": "kernels work on device memory only; copy the bytes into a default-heap buffer first",
+            }[heap]
+            raise BufferRangeError(f"{span.buffer!r} is on the {buffer.heap} heap and cannot be {verb}: {hint}")
+        if span.offset < 0 or span.size <= 0 or span.end > buffer.size:
+            raise BufferRangeError(f"{span} cannot be {verb}: the buffer has bytes 0 to {buffer.size}")
+        return buffer
+
+    def _admit_allocate(self, record: Allocate) -> None:
+        if record.buffer in self.buffers:
+            raise StreamError(
+                f"a buffer named {record.buffer!r} is alive already, from {self.buffers[record.buffer].where or '?'}"
+            )
+        if record.size <= 0:
+            raise BufferRangeError(f"buffer {record.buffer!r} cannot have {record.size} bytes")
+        self._freed.pop(record.buffer, None)
+        self.buffers[record.buffer] = record
+
+    def _admit_copy(self, record: Copy) -> None:
+        if record.dst.size != record.src.size:
+            raise BufferRangeError(f"a copy needs equal sizes: {record.dst} <- {record.src}")
+        if self._inside(record.dst, None, "copied to").heap == "upload":
+            raise BufferRangeError(f"a queue cannot copy into the upload heap {record.dst.buffer!r}")
+        if self._inside(record.src, None, "copied from").heap == "readback":
+            raise BufferRangeError(f"a queue cannot copy from the readback heap {record.src.buffer!r}")
+        if record.dst.overlaps(record.src):
+            raise BufferRangeError(f"a copy cannot overlap itself: {record.dst} <- {record.src}")
+        self._admit_call(record.call, record.queue)
+
+    def _admit_dispatch(self, record: Dispatch) -> None:
+        kernel = self.kernels[record.kernel]
+        for name, view in record.operands.items():
+            self._inside(view.span, "default", f"operand {name!r} of kernel {record.kernel!r}")
+            if view.offset % DTYPE_BYTES[view.dtype]:
+                raise BufferRangeError(f"operand {name!r}: offset {view.offset} is not a multiple of its {view.dtype}")
+        kernel.check(record.operands, record.params)
+        self._admit_call(record.call, record.queue)
+
+    def _admit_call(self, call: int, queue: str) -> None:
+        last, last_queue = self._last_call
+        if call < last or (call == last and queue != last_queue):
+            raise StreamError(f"call {call} on {queue!r} comes after call {last} on {last_queue!r}: lists execute whole")
+        self._last_call = (call, queue)
+
+    def _admit_signal(self, record: Signal) -> None:
+        history = self._fences.get(record.fence)
+        if record.value <= 0:
+            raise FenceError(f"fence {record.fence!r} starts at 0: signal it with 1 or more, not {record.value}")
+        if history is None:
+            self._fences[record.fence] = _FenceHistory(record.queue, record.value, record.where)
+            return
+        if history.queue != record.queue:
+            raise FenceError(
+                f"fence {record.fence!r} belongs to the {history.queue} queue, which signalled it at {history.where or '?'}; "
+                f"the {record.queue} queue needs a fence of its own: two signallers would race"
+            )
+        if record.value <= history.last:
+            raise FenceError(
+                f"fence {record.fence!r} is at {history.last} (signalled at {history.where or '?'}); the next value must be "
+                f"greater, not {record.value}: a wait could not tell the two apart"
+            )
+        history.last, history.where = record.value, record.where
+
+    def _admit_wait(self, record: Wait | HostWait) -> None:
+        history = self._fences.get(record.fence)
+        last = history.last if history else 0
+        if record.value > last:
+            who = "the host" if isinstance(record, HostWait) else f"the {record.queue} queue"
+            raise EarlyWait(
+                f"{who} waits for {record.fence!r} >= {record.value}, but the highest value submitted so far is {last}. "
+                f"Submit the signal first, then the wait: on a GPU an event that was never recorded cannot be waited for, "
+                f"and with a D3D12 fence this wait would hang until somebody signals."
+            )
+
+    def last_value(self, fence: str) -> int:
+        """The highest value of ``fence`` that a queue was asked to signal so far; 0 if none was."""
+        history = self._fences.get(fence)
+        return history.last if history else 0
