@@ -1,0 +1,135 @@
+"""Typed reading of the keys of a config.json: each value is checked, each complaint names its key."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from xinfer_lab.qwen2.errors import ConfigError
+
+__all__ = ["Fields"]
+
+_ABSENT = object()
+
+
+class Fields:
+    """The keys of one config.json. Every method raises ConfigError, beginning with `source`, for a bad value."""
+
+    def __init__(self, data: Mapping[str, Any], source: str) -> None:
+        if not isinstance(data, Mapping):
+            raise ConfigError(f"{source}: a JSON object was wanted, but it holds a {type(data).__name__}")
+        self._data = data
+        self._source = source
+
+    def error(self, message: str) -> ConfigError:
+        """A ConfigError that names the file."""
+        return ConfigError(f"{self._source}: {message}")
+
+    def is_null(self, key: str) -> bool:
+        """Whether the key is there with the value null."""
+        return self._data.get(key, _ABSENT) is None
+
+    def _get(self, key: str, default: Any) -> Any:
+        value = self._data.get(key)
+        if value is None:
+            if default is _ABSENT:
+                state = "null" if key in self._data else "missing"
+                raise self.error(f"{key} is {state}; a Qwen2 config must state it")
+            return default
+        return value
+
+    def _wrong(self, key: str, wanted: str, value: Any) -> ConfigError:
+        return self.error(f"{key} must be {wanted}, but is {value!r}")
+
+    def integer(self, key: str, default: Any = _ABSENT) -> int:
+        """A whole number; booleans are none."""
+        value = self._get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._wrong(key, "a whole number", value)
+        return value
+
+    def number(self, key: str, default: Any = _ABSENT) -> float:
+        """A finite number."""
+        return self._finite(key, self._get(key, default))
+
+    def _finite(self, key: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self._wrong(key, "a finite number", value)
+        return float(value)
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._get(key, default)
+        if not isinstance(value, bool):
+            raise self._wrong(key, "true or false", value)
+        return value
+
+    def strings(self, key: str) -> tuple[str, ...] | None:
+        """A list of strings, or None where absent."""
+        value = self._get(key, None)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(key, "a list of strings", value)
+        return tuple(value)
+
+    def token_ids(self, key: str) -> tuple[int, ...]:
+        """One token id or a list of them; none where absent."""
+        value = self._get(key, [])
+        ids = value if isinstance(value, list | tuple) else [value]
+        if any(isinstance(item, bool) or not isinstance(item, int) or item < 0 for item in ids):
+            raise self._wrong(key, "a token id or a list of token ids", value)
+        return tuple(ids)
+
+    def dtype_name(self, known: tuple[str, ...], default: str) -> str:
+        """`dtype` (transformers 5) or `torch_dtype` (transformers 4), with or without the prefix "torch."."""
+        key = "dtype" if self._data.get("dtype") is not None else "torch_dtype"
+        value = self._get(key, default)
+        name = value.removeprefix("torch.") if isinstance(value, str) else value
+        if name not in known:
+            raise self._wrong(key, f"one of {', '.join(known)}", value)
+        return str(name)
+
+    def head_dim(self, hidden_size: int, heads: int) -> int:
+        """`head_dim`, or hidden_size / num_attention_heads where absent."""
+        if self._data.get("head_dim") is not None:
+            return self.integer("head_dim")
+        if heads <= 0 or hidden_size % heads:
+            raise self.error(f"without head_dim, hidden_size must be a multiple of num_attention_heads, "
+                             f"but {hidden_size} is no multiple of {heads}")
+        return hidden_size // heads
+
+    def sliding_window(self) -> int | None:
+        """The window where `use_sliding_window` is true; None where it is not, whatever the number beside it says."""
+        if not self.boolean("use_sliding_window", False) or self._data.get("sliding_window") is None:
+            return None
+        return self.integer("sliding_window")
+
+    def rope_theta(self) -> float:
+        """The base of the rotary embedding, from `rope_parameters` (transformers 5) or the top level (4)."""
+        for key in ("rope_parameters", "rope_scaling"):
+            value = self._get(key, None)
+            if value is None:
+                continue
+            if not isinstance(value, Mapping):
+                raise self._wrong(key, "an object", value)
+            kind = value.get("rope_type", value.get("type", "default"))
+            if kind != "default":
+                raise self.error(f"{key} asks for rope type {kind!r}; only 'default' is run here. "
+                                 f"Use a checkpoint without it (its context is then the shorter, original one)")
+            if value.get("partial_rotary_factor", 1.0) != 1.0:
+                raise self._wrong(f"{key}.partial_rotary_factor", "1", value["partial_rotary_factor"])
+            if value.get("rope_theta") is not None:
+                return self._finite(f"{key}.rope_theta", value["rope_theta"])
+        return self.number("rope_theta")
+
+    def require_supported(self) -> None:
+        """Refuses, by name, what the maths of this package does not cover."""
+        model_type = self._data.get("model_type")
+        if model_type != "qwen2":
+            raise self.error(f"model_type must be 'qwen2', but is {model_type!r}; this package runs no other model")
+        activation = self._data.get("hidden_act", "silu")
+        if activation != "silu":
+            raise self._wrong("hidden_act", "'silu'", activation)
+        if self._data.get("quantization_config"):
+            raise self.error("quantization_config is set; only fp32, fp16 and bf16 weights are run. "
+                             "Use the checkpoint that was not quantised")

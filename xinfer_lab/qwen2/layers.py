@@ -1,0 +1,152 @@
+"""The three functions of a Qwen2 forward pass: embed, decoder_layer, lm_head.
+
+Each writes into tensors that the caller provides; what it needs in between comes from PyTorch's allocator and is given
+back on return (`xinfer_lab.qwen2.costs` says how much). On CUDA they enqueue work on the current stream and return.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch.nn.functional import linear, silu
+
+from xinfer_lab.qwen2.attention import attend
+from xinfer_lab.qwen2.config import Qwen2Config
+
+__all__ = ["LayerSpec", "decoder_layer", "embed", "layer_spec", "lm_head", "rms_norm"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerSpec:
+    """What a decoder layer needs to know beside its weights. `window` counts the keys a query sees, itself included."""
+
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    rms_norm_eps: float
+    rope_theta: float
+    window: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "LayerSpec":
+        """The inverse of `to_dict`."""
+        return cls(**data)
+
+
+def layer_spec(config: Qwen2Config, layer: int) -> LayerSpec:
+    """The spec of one layer of a model; layers differ at most in their window."""
+    return LayerSpec(
+        num_attention_heads=config.num_attention_heads, num_key_value_heads=config.num_key_value_heads,
+        head_dim=config.head_dim, rms_norm_eps=config.rms_norm_eps, rope_theta=config.rope_theta,
+        window=config.window(layer),
+    )
+
+
+def embed(tokens: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
+    """out[B, T, H] = weight[V, H] at tokens[B, T] (int64, each in 0..V-1; IndexError on CPU otherwise)."""
+    if out.shape != (*tokens.shape, weight.shape[1]) or not out.is_contiguous():
+        raise ValueError(f"out must be contiguous of shape {(*tokens.shape, weight.shape[1])}, "
+                         f"but has shape {tuple(out.shape)} and strides {out.stride()}")
+    torch.index_select(weight, 0, tokens.reshape(-1), out=out.view(-1, weight.shape[1]))
+
+
+def decoder_layer(hidden: torch.Tensor, weights: Mapping[str, torch.Tensor], keys: torch.Tensor,
+                  values: torch.Tensor, position: int, spec: LayerSpec) -> None:
+    """One decoder layer over T new tokens, in place.
+
+    hidden[B, T, H] is updated. `weights` has the twelve tensors of a layer by their names relative to it
+    (`layout.tensor_shapes`), all of hidden's dtype. keys and values [capacity, B, KVH, D] are the layer's cache, token
+    first so that what is written, [position : position + T], is one range of bytes; [0 : position] must hold the
+    tokens before. Raises ValueError, before anything is written, when the cache does not fit.
+    """
+    batch, tokens, _ = hidden.shape
+    heads, kv_heads, head_dim = spec.num_attention_heads, spec.num_key_value_heads, spec.head_dim
+    _check_cache(keys, values, hidden, position, spec)
+
+    normed = rms_norm(hidden, weights["input_layernorm.weight"], spec.rms_norm_eps)
+    query, key, value = (
+        linear(normed, weights[f"self_attn.{name}_proj.weight"], weights[f"self_attn.{name}_proj.bias"])
+        for name in "qkv"
+    )
+    cos, sin = _rotation(position, tokens, spec.rope_theta, head_dim, hidden)
+    new = slice(position, position + tokens)
+    keys[new].copy_(_rotate(key.view(batch, tokens, kv_heads, head_dim), cos, sin).transpose(0, 1))
+    values[new].copy_(value.view(batch, tokens, kv_heads, head_dim).transpose(0, 1))
+    query = _rotate(query.view(batch, tokens, heads, head_dim), cos, sin)
+    del normed, key, value
+    mixed = attend(query, keys, values, position, spec.window)
+    del query
+    hidden.add_(linear(mixed, weights["self_attn.o_proj.weight"]))
+    del mixed
+
+    normed = rms_norm(hidden, weights["post_attention_layernorm.weight"], spec.rms_norm_eps)
+    gate = silu(linear(normed, weights["mlp.gate_proj.weight"]), inplace=True)
+    gate.mul_(linear(normed, weights["mlp.up_proj.weight"]))
+    hidden.add_(linear(gate, weights["mlp.down_proj.weight"]))
+
+
+def lm_head(hidden: torch.Tensor, norm: torch.Tensor, head: torch.Tensor, out: torch.Tensor, eps: float) -> None:
+    """Logits of the last N positions: out[B, N, V] from hidden[B, T, H], norm[H], head[V, H]; 1 <= N <= T.
+
+    N = T gives every position, N = 1 the one that the next token is chosen from.
+    """
+    batch, tokens, size = hidden.shape
+    if out.dim() != 3 or (out.shape[0], out.shape[2]) != (batch, head.shape[0]) or not 1 <= out.shape[1] <= tokens:
+        raise ValueError(f"out must have the shape ({batch}, 1 to {tokens}, {head.shape[0]}), "
+                         f"but has {tuple(out.shape)}")
+    if not out.is_contiguous():
+        raise ValueError(f"out must be contiguous, but has strides {out.stride()}")
+    normed = rms_norm(hidden[:, tokens - out.shape[1]:], norm, eps)
+    torch.mm(normed.reshape(-1, size), head.t(), out=out.view(-1, head.shape[0]))
+
+
+def rms_norm(hidden: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """hidden / sqrt(mean(hidden^2) + eps) in fp32, cast back to hidden's dtype, then times weight."""
+    wide = hidden.float()
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    return (wide * scale).to(hidden.dtype) * weight
+
+
+def _check_cache(keys: torch.Tensor, values: torch.Tensor, hidden: torch.Tensor, position: int,
+                 spec: LayerSpec) -> None:
+    batch, tokens, _ = hidden.shape
+    wanted = (batch, spec.num_key_value_heads, spec.head_dim)
+    for name, cache in (("keys", keys), ("values", values)):
+        if cache.shape[1:] != wanted or cache.dtype != hidden.dtype or not cache.is_contiguous():
+            raise ValueError(f"{name} must be contiguous {hidden.dtype} of shape (capacity, {', '.join(map(str, wanted))}), "
+                             f"but is {cache.dtype} of shape {tuple(cache.shape)} with strides {cache.stride()}")
+        if position < 0 or position + tokens > cache.shape[0]:
+            raise ValueError(f"{name} holds {cache.shape[0]} tokens, but positions {position} to "
+                             f"{position + tokens - 1} are to be written; allocate a larger cache")
+
+
+@lru_cache(maxsize=32)
+def _inverse_frequencies(theta: float, head_dim: int, device: torch.device) -> torch.Tensor:
+    # On the host once for every device, since pow differs by a rounding between devices and grows with the position.
+    with torch.inference_mode(False):
+        exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
+        return (1.0 / (theta ** exponents)).to(device)
+
+
+def _rotation(position: int, tokens: int, theta: float, head_dim: int,
+              like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosine and sine [T, 1, D/2] of position times frequency, in fp32, then cast."""
+    positions = torch.arange(position, position + tokens, dtype=torch.float32, device=like.device)
+    angles = (positions.unsqueeze(1) * _inverse_frequencies(theta, head_dim, like.device)).unsqueeze(1)
+    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
+
+
+def _rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Rotary embedding (Su et al., 2021) of heads[B, T, N, D]: element i turns with element i + D/2."""
+    low, high = heads.chunk(2, dim=-1)
+    out = torch.empty_like(heads)
+    out_low, out_high = out.chunk(2, dim=-1)
+    torch.mul(low, cos, out=out_low).sub_(high * sin)
+    torch.mul(high, cos, out=out_high).add_(low * sin)
+    return out
