@@ -10,9 +10,11 @@ PYTHON ?=
 ARGS ?=
 
 ifeq ($(OS),Windows_NT)
-  PY := $(VENV)/Scripts/python.exe
+  BIN := $(VENV)/Scripts
+  PY := $(firstword $(wildcard $(VENV)/python.exe) $(BIN)/python.exe)
 else
-  PY := $(VENV)/bin/python
+  BIN := $(VENV)/bin
+  PY := $(BIN)/python
 endif
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 
@@ -55,7 +57,7 @@ $(STAMP): pyproject.toml constraints.txt $(MOVED)
 
 .PHONY: demo
 demo: $(STAMP) ## stream a small model and print the parity line
-	'$(PY)' -m xinfer_lab.cli demo $(ARGS)
+	'$(BIN)/xinfer-lab' demo $(ARGS)
 
 .PHONY: test
 test: $(STAMP) ## run the tests on every core; CUDA tests are counted, not run
@@ -66,7 +68,7 @@ lint: $(STAMP) ## ruff, mypy, and the direction of imports
 	'$(PY)' -m ruff check
 	'$(PY)' -m ruff format --check
 	'$(PY)' -m mypy
-	'$(PY)' -m importlinter lint
+	'$(BIN)/lint-imports' --no-logo
 
 .PHONY: clean
 clean: ## remove caches and what the commands wrote; keeps .venv
