@@ -1,0 +1,80 @@
+# Every target makes its own set-up on a fresh machine: a virtual environment in .venv with the versions of constraints.txt.
+# Without make, see "Without make" in README.md. Written for GNU make 3.81 and newer.
+#
+#   make test PYTHON=python3.12        that Python for a new environment
+#   make test VENV=$CONDA_PREFIX       an environment that is already there (conda, venv)
+#   make test ARGS="-k fence -x"       more arguments for the command that the target runs
+
+VENV ?= .venv
+PYTHON ?=
+ARGS ?=
+
+ifeq ($(OS),Windows_NT)
+  BIN := $(VENV)/Scripts
+  PY := $(firstword $(wildcard $(VENV)/python.exe) $(BIN)/python.exe)
+else
+  BIN := $(VENV)/bin
+  PY := $(BIN)/python
+endif
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
+
+# Written once the installation is complete; holds the folder that was installed, so that a moved or a second clone installs again.
+STAMP := $(VENV)/.xinfer-lab-installed
+ifneq ($(shell cat '$(STAMP)' 2>/dev/null),$(CURDIR))
+  MOVED := moved
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: moved
+
+moved:
+
+$(STAMP): pyproject.toml constraints.txt $(MOVED)
+	@set -e; \
+	new_enough='import sys; sys.exit(sys.version_info < (3, 11))'; \
+	if ! '$(PY)' -m pip --version >/dev/null 2>&1; then \
+	  found=; \
+	  for candidate in $(CANDIDATES); do \
+	    if "$$candidate" -c "$$new_enough" >/dev/null 2>&1; then found=$$candidate; break; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then \
+	    echo "No Python 3.11 or newer among: $(CANDIDATES). Install one, or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; \
+	  fi; \
+	  echo "Making $(VENV) with $$("$$found" --version)."; \
+	  if ! "$$found" -m venv '$(VENV)'; then \
+	    echo "$$found cannot make a virtual environment (on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; \
+	  fi; \
+	fi; \
+	if ! '$(PY)' -c "$$new_enough"; then \
+	  echo "$(VENV) holds $$('$(PY)' --version), but 3.11 or newer is needed: remove it or name another with VENV=." >&2; exit 1; \
+	fi; \
+	echo 'Installing the versions of constraints.txt into $(VENV) (the first time this takes minutes: torch is large).'; \
+	'$(PY)' -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev]'
+	@echo '$(CURDIR)' > '$(STAMP)'
+
+# Below, a target is its name, what `make help` says of it, and its command.
+
+.PHONY: demo
+demo: $(STAMP) ## stream a small model and print the parity line
+	'$(BIN)/xinfer-lab' demo $(ARGS)
+
+.PHONY: test
+test: $(STAMP) ## run the tests on every core; CUDA tests are counted, not run
+	'$(PY)' -m pytest -n auto -m 'not cuda' $(ARGS)
+
+.PHONY: lint
+lint: $(STAMP) ## ruff, mypy, and the direction of imports
+	'$(PY)' -m ruff check
+	'$(PY)' -m ruff format --check
+	'$(PY)' -m mypy
+	'$(BIN)/lint-imports' --no-logo
+
+.PHONY: clean
+clean: ## remove caches and what the commands wrote; keeps .venv
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist
+
+.PHONY: help
+help: ## say what each target does
+	@echo 'make TARGET, where TARGET is'
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1:\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F: '{printf "%-10s %s\n", $$1, $$2}'
