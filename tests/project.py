@@ -1,4 +1,4 @@
-"""Where the project's files are, and which of them are part of it. Shared by the tests that look at the project itself."""
+"""Where the project's files are, and which of them are part of it, for the tests that look at the project itself."""
 
 import subprocess
 from pathlib import Path
@@ -13,13 +13,9 @@ def text(path: str) -> str:
 
 
 def files(suffix: str = "") -> list[Path]:
-    """The project's files whose names end in ``suffix``: what git keeps or would keep; outside a clone, all but caches."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-    )
+    """The project's files whose names end in ``suffix``: what git would keep; outside a clone, all but caches."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     if listed.returncode == 0:
         paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     else:

@@ -10,9 +10,9 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAD = """\
 # Map of the code
 
-Made by `make map` from the first line of each module's docstring. Imports point one way, from the bottom of this list to the top:
-`device` and `qwen2` know nothing of each other, `residency` puts them together, `grading` and `views` look at what came of it,
-`course` runs a class, and `cli` is the command line.
+Made by `make map` from the first line of each module's docstring. Imports point one way, from the bottom of this list
+to the top: `device` and `qwen2` know nothing of each other, `residency` puts them together, `grading` and `views` look at
+what came of it, `course` runs a class, and `cli` is the command line.
 """
 ORDER = ("", "device", "qwen2", "residency", "grading", "views", "course", "cli.py")
 
@@ -26,7 +26,7 @@ def first_line(module: Path) -> str:
 
 
 def rank(module: Path) -> tuple[int, tuple[str, ...]]:
-    """Where ``module`` (relative to the package) stands in the list: by layer, a folder's own line first, then by name."""
+    """Where ``module`` (relative to the package) stands: by layer, a folder's own line first, then by name."""
     top = "" if module.name == "__init__.py" and len(module.parts) == 1 else module.parts[0]
     layer = ORDER.index(top) if top in ORDER else len(ORDER)
     return layer, tuple("" if part == "__init__.py" else part for part in module.parts)
