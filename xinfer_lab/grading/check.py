@@ -1,0 +1,46 @@
+"""The line under each piece in a notebook: record the answer, verify the recording, say what came out."""
+
+from __future__ import annotations
+
+import json
+import secrets
+
+from xinfer_lab.grading.catalog import find_piece
+from xinfer_lab.grading.piece import cases_from_data, cases_to_data
+from xinfer_lab.grading.report import Report
+
+__all__ = ["VISIBLE", "CheckFailed", "check", "examine"]
+
+VISIBLE = 0
+"""The seed of the cases that a visible check asks; hidden tests draw new ones each time."""
+
+
+class CheckFailed(AssertionError):
+    """An answer is not right yet. ``report`` says what was expected, what happened and where they part."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback through this package: the report itself."""
+        return str(self.report).splitlines()
+
+
+def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
+    """Ask ``answer`` the cases of ``piece`` and say whether it is right; raises `CheckFailed` where it is not.
+
+    ``seed`` chooses the cases; None draws ones that nobody has seen. Prints one line where all is right, and nothing to stderr.
+    """
+    report = examine(piece, answer, seed=secrets.randbits(32) if seed is None else seed)
+    if not report.passed:
+        raise CheckFailed(report)
+    print(report)
+
+
+def examine(piece: str, answer: object, *, seed: int = VISIBLE) -> Report:
+    """The report on ``answer``, by the same road as marking: what passes between recording and verifying is JSON text."""
+    asked = find_piece(piece)
+    cases = asked.draw(seed)
+    data = asked.record(answer, cases)
+    return asked.verify(cases_from_data(cases_to_data(cases)), json.loads(json.dumps(data)))

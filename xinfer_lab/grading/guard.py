@@ -1,0 +1,51 @@
+"""Stop an answer that never ends."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["AnswerTimeout", "time_limit"]
+
+
+class AnswerTimeout(Exception):
+    """The answer used more processor time than a check allows, or slept far longer."""
+
+
+@contextmanager
+def time_limit(cpu_seconds: float, wall_seconds: float = 120.0) -> Iterator[None]:
+    """Raise `AnswerTimeout` inside the block once this process spent ``cpu_seconds`` in it, or ``wall_seconds`` passed.
+
+    By processor time, so that a loaded machine does not turn a right answer into a wrong one; the wall-clock limit is for what sleeps.
+    Works in the main thread (where a notebook's cells run); elsewhere the block runs unguarded.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    done, fired, lock = threading.Event(), threading.Event(), threading.Lock()
+    cpu, wall = time.process_time() + cpu_seconds, time.monotonic() + wall_seconds
+
+    def stop_when_over() -> None:
+        while not done.wait(0.05):
+            if time.process_time() >= cpu or time.monotonic() >= wall:
+                with lock:
+                    if not done.is_set():
+                        fired.set()
+                        _thread.interrupt_main()
+                return
+
+    watcher = threading.Thread(target=stop_when_over, name="answer time limit", daemon=True)
+    watcher.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not fired.is_set():
+            raise
+        raise AnswerTimeout(f"stopped after {cpu_seconds:g} s: the answer does not come to an end") from None
+    finally:
+        with lock:
+            done.set()
+        watcher.join()

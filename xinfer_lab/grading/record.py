@@ -1,0 +1,80 @@
+"""Run a student's answer on drawn cases and write down what it did. Knows nothing of what is right."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from typing import TYPE_CHECKING, Any
+
+from xinfer_lab.grading.denial import DeniedModule, denied_reference, deny
+from xinfer_lab.grading.guard import AnswerTimeout, time_limit
+from xinfer_lab.grading.student_line import Line, defined_at, raised_at, watch_return
+from xinfer_lab.grading.values import encode
+
+if TYPE_CHECKING:
+    from xinfer_lab.grading.piece import Case, Question
+
+__all__ = ["SCHEMA", "record_values"]
+
+SCHEMA = 1
+"""Version of the recorded data's layout."""
+
+
+def record_values(question: Question, answer: object, cases: Sequence[Case]) -> dict[str, Any]:
+    """``{"schema", "piece", "defined", "outcomes"}``: for each case what was returned, or raised, and the student's line.
+
+    After the first time-out the remaining cases are not run; their outcomes are missing. Nothing is written to stderr.
+    """
+    from xinfer_lab.grading.piece import ALWAYS_DENIED
+
+    denied = (*question.denied_modules, *ALWAYS_DENIED)
+    outcomes: list[dict[str, Any]] = []
+    reference = denied_reference(answer, denied)
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()), deny(denied):
+        warnings.simplefilter("ignore")
+        for case in cases:
+            if reference is not None:
+                error: BaseException = DeniedModule(
+                    f"it uses {reference}, which holds what the piece asks you to write"
+                )
+                outcomes.append(_raised(error, answer))
+                break
+            outcomes.append(_ask(question, answer, case))
+            if outcomes[-1].get("raised", {}).get("type") == AnswerTimeout.__name__:
+                break
+    return {"schema": SCHEMA, "piece": question.name, "defined": _line(defined_at(answer)), "outcomes": outcomes}
+
+
+def _ask(question: Question, answer: object, case: Case) -> dict[str, Any]:
+    from xinfer_lab.grading.piece import cases_from_data, cases_to_data
+
+    (own,) = cases_from_data(
+        cases_to_data([case])
+    )  # the answer may change its inputs; the next reader must not see that
+    observed: dict[str, Any] = {}
+    with watch_return(answer) as watch:
+        try:
+            with time_limit(question.cpu_seconds):
+                returned = question.ask(answer, own.inputs, observed)
+                data = {"returned": encode(returned), "observed": encode(observed)}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return {**_raised(error, answer), "observed": encode(observed)}
+    return {**data, "line": _line(watch.line)}
+
+
+def _raised(error: BaseException, answer: object) -> dict[str, Any]:
+    try:
+        message = str(error)[:2000]
+    except Exception as broken:
+        message = f"<its message failed with {type(broken).__name__}>"
+    bases = [kind.__name__ for kind in type(error).__mro__ if kind not in (object, BaseException)]
+    raised = {"type": type(error).__name__, "bases": bases[:20], "message": message, "args": encode(list(error.args))}
+    return {"raised": raised, "line": _line(raised_at(error.__traceback__, answer))}
+
+
+def _line(line: Line | None) -> dict[str, Any] | None:
+    return None if line is None else {"number": line.number, "text": line.text}

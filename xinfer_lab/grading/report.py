@@ -1,0 +1,113 @@
+"""What a student is told about an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from html import escape
+from typing import Any
+
+__all__ = ["Drawing", "Misconception", "Report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Misconception:
+    """A known wrong model that explains what was returned: its name, and one sentence that corrects it."""
+
+    name: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture for a report: its SVG, what it shows in words (``alt``), and the same content as text (``table``)."""
+
+    svg: str
+    alt: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The verdict on one piece. Every field is plain text or None, so that it can be stored, sent and shown anywhere.
+
+    ``where`` is the first case and the place in it at which the answer and the truth part; ``line`` is the student's own.
+    ``checked`` counts the cases that were compared.
+    """
+
+    piece: str
+    passed: bool
+    headline: str
+    where: str | None = None
+    expected: str | None = None
+    got: str | None = None
+    line: str | None = None
+    misconception: Misconception | None = None
+    hint: str | None = None
+    picture: Drawing | None = None
+    checked: int = 0
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What to show under the headline: label and text, in order."""
+        likely = self.misconception and f"{self.misconception.name}. {self.misconception.explanation}"
+        pairs = [
+            ("where", self.where),
+            ("expected", self.expected),
+            ("got", self.got),
+            ("your line", self.line),
+            ("likely cause", likely),
+            ("next", self.hint),
+        ]
+        return [(label, text) for label, text in pairs if text]
+
+    def __str__(self) -> str:
+        if self.passed:
+            return f"{self.piece}: passed. {self.headline}"
+        lines = [f"{self.piece}: not yet. {self.headline}"]
+        lines += [f"  {label + ':':<14}{text}" for label, text in self.rows()]
+        if self.picture:
+            lines += ["", self.picture.table]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The report for a notebook: headings and a table, readable without colour, nothing loaded from elsewhere."""
+        colour, mark = ("#1b7f3b", "passed") if self.passed else ("#b3261e", "not yet")
+        cells = "".join(
+            f'<tr><th scope="row" style="text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:nowrap">{label}</th>'
+            f'<td style="text-align:left;white-space:pre-wrap;font-family:monospace">{escape(text)}</td></tr>'
+            for label, text in self.rows()
+        )
+        table = f'<table style="border:0;margin:4px 0 0 0">{cells}</table>' if cells and not self.passed else ""
+        picture = (
+            f'<figure role="img" aria-label="{escape(self.picture.alt)}">{self.picture.svg}</figure>'
+            f"<details><summary>The picture as text</summary><pre>{escape(self.picture.table)}</pre></details>"
+            if self.picture
+            else ""
+        )
+        return (
+            f'<div style="border-left:4px solid {colour};padding:4px 10px;margin:4px 0"><strong>{escape(self.piece)}: {mark}.</strong> '
+            f"{escape(self.headline)}{table}{picture}</div>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Report:
+        """The report that `to_dict` wrote. Raises ValueError where a field is missing, unknown or of another type."""
+        known = {field.name for field in fields(cls)}
+        if set(data) != known:
+            raise ValueError(f"a report has the fields {sorted(known)}; this one {sorted(map(str, data))}")
+        kinds: dict[str, type | tuple[type, ...]] = {"piece": str, "passed": bool, "headline": str, "checked": int}
+        values = dict(data)
+        for name, part in (("misconception", Misconception), ("picture", Drawing)):
+            if values[name] is not None:
+                values[name] = part(**values[name])
+                kinds[name] = part
+            else:
+                kinds[name] = type(None)
+        for name in known:
+            if not isinstance(values[name], kinds.get(name, (str, type(None)))):
+                raise ValueError(f"a report's {name} is a {type(values[name]).__name__}")
+        return cls(**values)

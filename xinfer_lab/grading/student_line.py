@@ -1,0 +1,98 @@
+"""The line of a student's own code that gave an answer, or broke."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+__all__ = ["Line", "Watch", "defined_at", "raised_at", "watch_return"]
+
+PACKAGE = str(Path(__file__).parents[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Line ``number`` (from 1) of the cell or file that a student wrote; ``text`` is the line without its indentation."""
+
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {self.text}"
+
+
+@dataclass(slots=True)
+class Watch:
+    """Where the watched function returned last; ``line`` is None before it did."""
+
+    line: Line | None = None
+    code: CodeType | None = field(default=None, repr=False)
+
+
+def _line(filename: str, number: int) -> Line:
+    return Line(number, linecache.getline(filename, number).strip()[:200])
+
+
+def _code(answer: object) -> CodeType | None:
+    answer = getattr(answer, "func", answer)  # functools.partial
+    try:
+        answer = inspect.unwrap(answer)  # type: ignore[arg-type]
+    except ValueError:
+        return None
+    code = getattr(answer, "__code__", None) or getattr(getattr(type(answer), "__call__", None), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def defined_at(answer: object) -> Line | None:
+    """The first line of the function ``answer``; None for what was not written in Python."""
+    code = _code(answer)
+    return _line(code.co_filename, code.co_firstlineno) if code else None
+
+
+def raised_at(traceback: TracebackType | None, answer: object) -> Line | None:
+    """The innermost line of ``traceback`` in the file of ``answer``, else the innermost one outside this package."""
+    code = _code(answer)
+    own = code.co_filename if code else None
+    found = outside = None
+    while traceback is not None:
+        filename = traceback.tb_frame.f_code.co_filename
+        if filename == own:
+            found = (filename, traceback.tb_lineno)
+        elif not filename.startswith(PACKAGE):
+            outside = (filename, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    place = found or (None if own else outside)
+    return _line(*place) if place else None
+
+
+@contextmanager
+def watch_return(answer: object) -> Iterator[Watch]:
+    """While the block runs, notes the line at which ``answer`` returns. Does nothing where a debugger is already tracing."""
+    seen = Watch(code=_code(answer))
+    if seen.code is None or sys.gettrace() is not None:
+        yield seen
+        return
+
+    def on_return(frame: FrameType, event: str, value: Any) -> Any:
+        if event == "return":
+            seen.line = _line(frame.f_code.co_filename, frame.f_lineno)
+        return on_return
+
+    def on_call(frame: FrameType, event: str, value: Any) -> Any:
+        if frame.f_code is not seen.code:
+            return None
+        frame.f_trace_lines = False
+        return on_return
+
+    sys.settrace(on_call)
+    try:
+        yield seen
+    finally:
+        sys.settrace(None)

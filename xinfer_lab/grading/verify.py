@@ -1,0 +1,327 @@
+"""Judge recorded data on the trusted side: data is untrusted input, and the truth is computed here, from the cases alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.report import Misconception, Report
+from xinfer_lab.grading.values import BadData, Opaque, Value, decode, shown
+
+__all__ = ["Difference", "Judge", "Outcome", "Refuses", "WrongModel", "first_difference", "verify_values"]
+
+Inputs = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Refuses:
+    """The truth about a case that must be refused: an exception of class ``type`` (or below it), for ``reason``.
+
+    Where ``args`` is given, the exception must carry exactly these arguments.
+    """
+
+    type: str
+    reason: str
+    args: tuple[Value, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrongModel:
+    """A known wrong idea as a function of a case's inputs. ``model`` returns what that idea would answer (a value, or `Refuses`)."""
+
+    name: str
+    explanation: str
+    model: Callable[[Inputs], Value]
+
+    @property
+    def misconception(self) -> Misconception:
+        """What a student is told of it."""
+        return Misconception(self.name, self.explanation)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an answer did on one case, decoded: it returned ``value``, or raised (``raised`` is the class, with ``bases``)."""
+
+    value: Value = None
+    raised: str | None = None
+    bases: tuple[str, ...] = ()
+    message: str = ""
+    args: tuple[Value, ...] = ()
+    observed: Mapping[str, Value] = field(default_factory=dict)
+    line: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.raised}: {self.message}"[:400] if self.raised else shown(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where an answer and the truth part: ``path`` inside the value (empty for the whole of it), and both sides for people."""
+
+    path: str
+    expected: str
+    got: str
+    headline: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What is right for one piece.
+
+    ``truth(inputs)`` is the right value, or `Refuses`. ``call`` writes a case as the call that a student would make.
+    ``also(inputs, outcome)`` may find fault with how a right value came about. ``compare`` replaces equality of values.
+    ``of_a_call`` is false where the answer is a value that was typed in, not a function.
+    """
+
+    truth: Callable[[Inputs], Value]
+    passed: str
+    noun: str = "value"
+    call: Callable[[Case], str] = lambda case: case.label
+    wrong: tuple[WrongModel, ...] = ()
+    also: Callable[[Inputs, Outcome], Difference | None] | None = None
+    compare: Callable[[Value, Value, str], Difference | None] | None = None
+    of_a_call: bool = True
+
+
+def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object) -> Report:
+    """The report on ``data`` for ``cases``: the first case whose outcome is not right, and the known idea that explains all of them."""
+    try:
+        outcomes, defined = _outcomes(piece, cases, data)
+    except BadData as error:
+        return Report(piece, False, f"The recording of this answer cannot be read: {error}.")
+    wrong: list[tuple[Case, Outcome, Difference]] = []
+    for case, outcome in zip(cases, outcomes, strict=False):
+        difference = _judge(judge, case, outcome)
+        if difference is not None:
+            wrong.append((case, outcome, difference))
+    if wrong:
+        case, outcome, difference = wrong[0]
+        place = f"{judge.call(case)}{', at ' + difference.path if difference.path else ''}"
+        return Report(
+            piece,
+            False,
+            difference.headline,
+            where=place,
+            expected=difference.expected,
+            got=difference.got,
+            line=outcome.line or defined,
+            misconception=_misconception(judge, [(case, outcome) for case, outcome, _ in wrong]),
+            hint=difference.hint,
+            checked=len(outcomes),
+        )
+    if not cases or len(outcomes) < len(cases):
+        return Report(
+            piece, False, f"{len(outcomes)} of {len(cases)} cases were recorded, so there is nothing to pass."
+        )
+    return Report(piece, True, judge.passed, checked=len(cases))
+
+
+def _judge(judge: Judge, case: Case, outcome: Outcome) -> Difference | None:
+    truth = judge.truth(case.inputs)
+    if outcome.raised in ("AnswerTimeout", "DeniedModule", "NotImplementedError"):
+        return _did_not_answer(truth, outcome)
+    if isinstance(truth, Refuses):
+        return _judge_refusal(truth, outcome)
+    if outcome.raised:
+        headline = f"It raised {outcome.raised} where a {judge.noun} was asked for."
+        return Difference("", shown(truth), str(outcome), headline)
+    if judge.of_a_call and outcome.value is None and truth is not None:
+        hint = "Does every path through the function end in `return`?"
+        return Difference("", shown(truth), "None", f"It returned nothing; a {judge.noun} was asked for.", hint)
+    difference = (judge.compare or _equal)(truth, outcome.value, judge.noun)
+    if difference is None and judge.also is not None:
+        difference = judge.also(case.inputs, outcome)
+    return difference
+
+
+def _did_not_answer(truth: Value, outcome: Outcome) -> Difference:
+    expected = f"{truth.type}, because {truth.reason}" if isinstance(truth, Refuses) else shown(truth)
+    match outcome.raised:
+        case "NotImplementedError":
+            return Difference(
+                "", expected, str(outcome), "It is not filled in yet.", "Replace the line that raises it."
+            )
+        case "AnswerTimeout":
+            hint = "Look for a loop whose end is never reached."
+            return Difference("", expected, outcome.message, "It did not come to an end.", hint)
+    hint = "Write this part with Python alone; the module is closed while the piece is graded."
+    return Difference("", expected, str(outcome), "It uses a module that holds the answer.", hint)
+
+
+def _judge_refusal(truth: Refuses, outcome: Outcome) -> Difference | None:
+    expected = f"{truth.type}, because {truth.reason}"
+    if outcome.raised is None:
+        return Difference("", expected, shown(outcome.value), "It gave an answer where it has to refuse.")
+    if truth.type not in outcome.bases:
+        return Difference(
+            "", expected, str(outcome), f"It broke with {outcome.raised} where it has to refuse with {truth.type}."
+        )
+    if truth.args is not None and not _same_list(list(truth.args), list(outcome.args)):
+        wanted = f"{truth.type}({', '.join(shown(item) for item in truth.args)}), because {truth.reason}"
+        got = f"{outcome.raised}({', '.join(shown(item) for item in outcome.args)})"
+        return Difference("", wanted, got, "It refuses, but with other figures.")
+    return None
+
+
+def _same_list(expected: list[Value], got: list[Value]) -> bool:
+    return first_difference(expected, got) is None
+
+
+def _equal(expected: Value, got: Value, noun: str) -> Difference | None:
+    found = first_difference(expected, got)
+    if found is None:
+        return None
+    path, right, given, why = found
+    hint = None
+    if type(right) is int and type(given) is int:
+        hint = f"Yours is {given - right:+,} away from it."
+    headline = f"The {noun} is another one." if not why else f"The {noun} is not of the form that was asked for: {why}."
+    return Difference(path, _side(right), _side(given), headline, hint)
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = _Missing()
+
+
+def _side(value: Value) -> str:
+    return "nothing here" if value is MISSING else shown(value)
+
+
+def first_difference(expected: Value, got: Value, path: str = "") -> tuple[str, Value, Value, str] | None:
+    """The first place where two decoded values part: ``(path, expected, got, why)``; None where they are equal.
+
+    Types count: ``True`` is not 1, ``2.0`` is not 2, and NaN equals nothing. ``why`` is '' where only the values differ.
+    """
+    if type(expected) is not type(got):
+        return path, expected, got, f"{_type_name(expected)} was asked for, this is {_type_name(got)}"
+    if isinstance(expected, dict):
+        return _dict_difference(expected, got, path)
+    if isinstance(expected, list):
+        for index in range(max(len(expected), len(got))):
+            here = f"{path}[{index}]"
+            if index >= len(got):
+                return here, expected[index], MISSING, ""
+            if index >= len(expected):
+                return here, MISSING, got[index], ""
+            found = first_difference(expected[index], got[index], here)
+            if found:
+                return found
+        return None
+    return None if expected == got else (path, expected, got, "")
+
+
+def _dict_difference(
+    expected: dict[Value, Value], got: dict[Value, Value], path: str
+) -> tuple[str, Value, Value, str] | None:
+    keys = {(type(key), key): key for key in expected}
+    for kind_and_key, key in keys.items():
+        here = f"{path}[{key!r}]"
+        if kind_and_key not in {(type(other), other) for other in got}:
+            return here, expected[key], MISSING, ""
+        found = first_difference(expected[key], got[key], here)
+        if found:
+            return found
+    for key in got:
+        if (type(key), key) not in keys:
+            return (
+                f"{path}[{str(key)[:80]!r}]" if isinstance(key, str) else f"{path}[{shown(key, 80)}]",
+                MISSING,
+                got[key],
+                "",
+            )
+    return None
+
+
+def _type_name(value: Value) -> str:
+    match value:
+        case None:
+            return "None"
+        case Opaque():
+            return f"a {value.type.removeprefix('builtins.')}"
+        case int() if not isinstance(value, bool):
+            return "an int"
+    return f"a {type(value).__name__}"
+
+
+def _misconception(judge: Judge, wrong: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
+    for model in judge.wrong:
+        if all(_explains(judge, model, case, outcome) for case, outcome in wrong):
+            return model.misconception
+    for first, second in combinations(judge.wrong, 2):
+        if all(_explains_together(judge, first, second, case, outcome) for case, outcome in wrong):
+            return Misconception(f"{first.name}; and {second.name}", f"{first.explanation} {second.explanation}")
+    return None
+
+
+def _explains(judge: Judge, model: WrongModel, case: Case, outcome: Outcome) -> bool:
+    predicted = model.model(case.inputs)
+    if isinstance(predicted, Refuses):
+        if outcome.raised is None or predicted.type not in outcome.bases:
+            return False
+        return predicted.args is None or _same_list(list(predicted.args), list(outcome.args))
+    return outcome.raised is None and (judge.compare or _equal)(predicted, outcome.value, judge.noun) is None
+
+
+def _explains_together(judge: Judge, first: WrongModel, second: WrongModel, case: Case, outcome: Outcome) -> bool:
+    truth, one, two = judge.truth(case.inputs), first.model(case.inputs), second.model(case.inputs)
+    numbers = (truth, one, two, outcome.value)
+    if outcome.raised or not all(type(number) is int for number in numbers):
+        return False
+    return one != truth and two != truth and one + two - truth == outcome.value
+
+
+def _outcomes(piece: str, cases: Sequence[Case], data: object) -> tuple[list[Outcome], str | None]:
+    if type(data) is not dict or set(data) != {"schema", "piece", "defined", "outcomes"}:
+        raise BadData("it has not the fields schema, piece, defined and outcomes")
+    if data["schema"] != 1 or type(data["schema"]) is not int or data["piece"] != piece:
+        raise BadData("it belongs to another piece or another version")
+    listed = data["outcomes"]
+    if type(listed) is not list or len(listed) > len(cases):
+        raise BadData("its outcomes are not a list with at most one for each case")
+    return [_outcome(item) for item in listed], _line(data["defined"])
+
+
+def _outcome(item: object) -> Outcome:
+    if type(item) is not dict:
+        raise BadData("an outcome is not an object")
+    observed = decode(item.get("observed", {"$": "dict", "items": []}))
+    if not isinstance(observed, dict):
+        raise BadData("what was observed is not a dict")
+    line = _line(item.get("line"))
+    if set(item) <= {"returned", "observed", "line"} and "returned" in item:
+        return Outcome(decode(item["returned"]), observed=observed, line=line)
+    if not set(item) <= {"raised", "observed", "line"} or type(item.get("raised")) is not dict:
+        raise BadData("an outcome has neither a returned value nor an exception")
+    return _raised(item["raised"], observed, line)
+
+
+def _raised(raised: dict[str, Any], observed: dict[str, Value], line: str | None) -> Outcome:
+    if set(raised) != {"type", "bases", "message", "args"}:
+        raise BadData("an exception has not the fields type, bases, message and args")
+    kind, bases, message = raised["type"], raised["bases"], raised["message"]
+    if not isinstance(kind, str) or not isinstance(message, str) or not isinstance(bases, list):
+        raise BadData("an exception's fields are of the wrong type")
+    if len(bases) > 20 or not all(isinstance(base, str) for base in bases):
+        raise BadData("an exception's bases are not a short list of names")
+    args = decode(raised["args"])
+    if not isinstance(args, list):
+        raise BadData("an exception's arguments are not a list")
+    return Outcome(None, kind[:200], tuple(bases), message[:2000], tuple(args), observed, line)
+
+
+def _line(line: object) -> str | None:
+    match line:
+        case None:
+            return None
+        case {"number": int(number), "text": str(text), **rest} if not rest and type(number) is int:
+            return f"line {min(number, 10**6)}: {text[:200]}"
+    raise BadData("a source line has not a number and a text")
