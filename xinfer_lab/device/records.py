@@ -1,8 +1,9 @@
 """The records of a command stream: everything that a program asks of a device, as plain frozen data.
 
-A record knows no tensor and no device. ``where`` is the source line (``file:line``) that issued it; ``call`` numbers the
-ExecuteCommandLists call that a queue command belongs to (commands recorded into one list share it). Sizes and offsets
-are bytes.
+A record knows no tensor and no device. ``where`` is the source line (``file:line``) that issued it; ``call`` numbers
+the ExecuteCommandLists call that a queue command belongs to (commands recorded into one list share it; the numbers of one
+queue only grow). ``listed`` says that the command was recorded into a command list, where the program's state tracker
+sees it. Sizes and offsets are bytes.
 """
 
 from __future__ import annotations
@@ -175,6 +176,7 @@ class Copy(Record):
     dst: Span
     src: Span
     call: int
+    listed: bool = False
     label: str = ""
 
 
@@ -188,6 +190,7 @@ class Dispatch(Record):
     operands: dict[str, View] = field(default_factory=dict)
     params: dict[str, Scalar] = field(default_factory=dict)
     call: int
+    listed: bool = False
     label: str = ""
 
 
@@ -201,6 +204,7 @@ class Transition(Record):
     before: str
     after: str
     call: int
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,7 @@ _VIEW = _object(
 _SCALAR = {"type": ["integer", "number", "string", "boolean", "null"], "maxLength": 256}
 _BY_TYPE: dict[Any, dict[str, Any]] = {
     int: _COUNT,
+    bool: {"type": "boolean"},
     Span: _SPAN,
     Source: _SOURCE,
     dict[str, View]: {"type": "object", "additionalProperties": _VIEW, "maxProperties": 64},
