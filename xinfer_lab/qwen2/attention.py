@@ -10,7 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-__all__ = ["MASK_ALIGNMENT", "AttentionPlan", "DeviceTraits", "attend", "plan_attention", "traits_of"]
+__all__ = ["MASK_ALIGNMENT", "RECENT_GPU", "AttentionPlan", "DeviceTraits", "attend", "plan_attention", "traits_of"]
 
 MASK_ALIGNMENT = 16
 """Elements to which the rows of an additive mask are padded; the memory-efficient backend would copy it otherwise."""
@@ -24,6 +24,10 @@ class DeviceTraits:
     kind: str
     flash: bool = False
     bfloat16: bool = False
+
+
+RECENT_GPU = DeviceTraits("cuda", flash=True, bfloat16=True)
+"""An NVIDIA GPU of compute capability 8.0 or more (Ampere, 2020, and later)."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,8 @@ def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, posi
            window: int | None) -> torch.Tensor:
     """Softmax(q k / sqrt(D)) v for queries[B, T, heads, D] at `position`, over a cache keys/values[capacity, B, KVH, D].
 
-    The cache already holds the keys and values of these T tokens. Returns [B, T, heads * D], contiguous. Heads g*KVH..
-    share key head g // (heads / KVH), as in grouped-query attention; no key is repeated in memory. On CUDA nothing is
-    waited for.
+    The cache already holds the keys and values of these T tokens. Returns [B, T, heads * D], contiguous. Query head h
+    reads key head h // (heads / KVH) (grouped-query attention, Ainslie et al., 2023); no key is repeated in memory.
     """
     batch, tokens, heads, head_dim = queries.shape
     kv_heads = keys.shape[2]

@@ -1,0 +1,119 @@
+"""What the three functions of `layers` cost, from shapes alone.
+
+Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are left
+out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline figure.
+Workspace is an upper bound on what a call allocates at any one time beside its operands; the private workspaces of
+cuBLAS (a fixed size per handle, allocated once) are not in it.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from xinfer_lab.qwen2.attention import MASK_ALIGNMENT, RECENT_GPU, DeviceTraits, plan_attention
+from xinfer_lab.qwen2.layers import LayerSpec
+
+__all__ = ["Work", "attention_pairs", "decoder_layer_work", "embed_work", "lm_head_work"]
+
+_SLACK = 32 * 1024
+"""Bytes for the many small tensors of a call and the allocator's rounding up to 512 each."""
+
+_MOST_MULTIPROCESSORS = 256
+"""Flash attention splits keys over idle multiprocessors; no GPU so far has more than this."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """`flops`; `bytes_read` and `bytes_written` of device memory; `workspace` in bytes."""
+
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    workspace: int
+
+
+def embed_work(*, batch: int, tokens: int, hidden_size: int, dtype: torch.dtype) -> Work:
+    """A row of the table for each int64 token."""
+    rows = batch * tokens * hidden_size * dtype.itemsize
+    return Work(0, batch * tokens * 8 + rows, rows, _SLACK)
+
+
+def lm_head_work(*, batch: int, positions: int, hidden_size: int, vocab_size: int, dtype: torch.dtype) -> Work:
+    """Norm and one product for `positions` positions of each sequence (out.shape[1])."""
+    rows = batch * positions
+    weights = (vocab_size + 1) * hidden_size
+    return Work(
+        flops=2 * rows * hidden_size * vocab_size,
+        bytes_read=(weights + rows * hidden_size) * dtype.itemsize,
+        bytes_written=rows * vocab_size * dtype.itemsize,
+        workspace=_norm_workspace(rows * hidden_size, dtype) + _SLACK,
+    )
+
+
+def decoder_layer_work(spec: LayerSpec, *, batch: int, tokens: int, position: int, hidden_size: int,
+                       intermediate_size: int, dtype: torch.dtype, traits: DeviceTraits = RECENT_GPU) -> Work:
+    """A layer over `tokens` new tokens of each sequence, at `position`.
+
+    FLOPs: 2 for each weight and token (Kaplan et al., 2020, section 2.1), and 4 D for each query head and visible
+    (query, key) pair: 2 D for q k, 2 D for the weighted sum of values. Masked pairs are not counted, whether or not a
+    backend computes them. `traits` matter to the workspace alone, since they choose the attention backend.
+    """
+    queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
+    size, rows = dtype.itemsize, batch * tokens
+    matrices = 2 * hidden_size * (queries + keys) + 3 * hidden_size * intermediate_size
+    vectors = 2 * hidden_size + queries + 2 * keys
+    plan = plan_attention(traits, dtype, spec.head_dim, tokens, position, spec.window)
+    span = plan.end_key - plan.first_key
+    pairs = attention_pairs(tokens, position, spec.window)
+    projections = (hidden_size + queries + 2 * keys + 2 * max(queries, keys)) * rows * size
+    rotation = tokens * spec.head_dim * (4 + 4 + size)
+    attention = rows * queries * size + _attention_workspace(spec, plan.backend, plan.masking, batch, tokens, span, dtype)
+    output = (hidden_size + queries) * rows * size
+    gated = (2 * max(intermediate_size, hidden_size) + hidden_size) * rows * size
+    return Work(
+        flops=2 * rows * matrices + 4 * batch * spec.num_attention_heads * spec.head_dim * pairs,
+        bytes_read=(matrices + vectors + rows * hidden_size + 2 * batch * span * keys) * size,
+        bytes_written=(rows * hidden_size + 2 * rows * keys) * size,
+        workspace=_SLACK + rotation + max(
+            _norm_workspace(rows * hidden_size, dtype), projections, attention, output, gated
+        ),
+    )
+
+
+def attention_pairs(tokens: int, position: int, window: int | None) -> int:
+    """Visible (query, key) pairs of one head: the sum over queries i of min(i + 1, window)."""
+    def triangle(queries: int) -> int:
+        if window is None or queries <= window:
+            return queries * (queries + 1) // 2
+        return window * (window + 1) // 2 + (queries - window) * window
+
+    return triangle(position + tokens) - triangle(position)
+
+
+def _norm_workspace(elements: int, dtype: torch.dtype) -> int:
+    """fp32: the product and the result. Narrower types: two fp32 copies and the narrow one."""
+    return elements * (8 if dtype == torch.float32 else 8 + dtype.itemsize)
+
+
+def _attention_workspace(spec: LayerSpec, backend: str, masking: str, batch: int, tokens: int, span: int,
+                         dtype: torch.dtype) -> int:
+    heads, head_dim = spec.num_attention_heads, spec.head_dim
+    size, rows = dtype.itemsize, batch * tokens * heads
+    queries = rows * head_dim
+    cached = batch * span * spec.num_key_value_heads * head_dim
+    group = heads // spec.num_key_value_heads
+    padded = -(-span // MASK_ALIGNMENT) * MASK_ALIGNMENT
+    arranged = 2 * queries * size  # queries rearranged for the backend, and the output rearranged for what follows
+    if backend == "math":
+        # fp32 copies of queries, keys and values, scaled queries and keys, and the output; scores before and after
+        # the mask and after the softmax; the mask as bool and as float.
+        scores = 3 * rows * span * 4
+        mask = 0 if masking == "none" else tokens * span * (3 + 5 * group)
+        return arranged + 4 * (3 * queries + 3 * cached) + (rows * span if masking != "none" else 0) + scores + mask
+    statistics = batch * heads * -(-tokens // 32) * 32 * 4
+    if backend == "flash":
+        blocks = batch * heads * -(-tokens // 128)
+        splits = min(128, -(-span // 64)) if blocks < _MOST_MULTIPROCESSORS else 0
+        return arranged + queries * size + statistics + splits * 4 * (queries + rows)
+    mask = tokens * padded * (size + 4) if masking == "explicit" else 0
+    return arranged + queries * (size + 4) + statistics + mask
