@@ -70,6 +70,14 @@ lint: $(STAMP) ## ruff, mypy, and the direction of imports
 	'$(PY)' -m mypy
 	'$(BIN)/lint-imports' --no-logo
 
+.PHONY: lab
+lab: $(STAMP) ## open the labs in JupyterLab; it asks nothing of other hosts
+	JUPYTER_CONFIG_PATH='$(CURDIR)/config/jupyter' '$(PY)' -m jupyterlab labs $(ARGS)
+
+.PHONY: map
+map: $(STAMP) ## write docs/map.md from the modules' docstrings
+	'$(PY)' tools/code_map.py
+
 .PHONY: clean
 clean: ## remove caches and what the commands wrote; keeps .venv
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist
