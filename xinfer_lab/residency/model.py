@@ -50,7 +50,8 @@ def effective_pool(pool: int, layers: int) -> int | None:
     """
     if pool < 1:
         raise RequestError(f"a pool has at least 1 slot, not {pool}; choose --stream-layers 2 or more, or leave it out")
-    return None if pool >= layers else max(MIN_POOL, pool) if layers > MIN_POOL else None
+    slots = max(MIN_POOL, pool)
+    return slots if slots < layers else None
 
 
 class QwenModel:

@@ -91,7 +91,7 @@ def _run(
     tokens, logits = _passes(model, prompt, steps, feed)
     timeline = _timeline(device)
     memory = device.memory.use()
-    uploads = getattr(model.source, "uploads", 0)
+    uploads = model.source.uploads
     model.close()
     return Run(
         tokens=tuple(tokens),

@@ -26,6 +26,11 @@ class SerialLayers:
         self._engine = CopyEngine(device, host)
         self._consumed = device.create_fence(device.fresh_name("consumed"))
 
+    @property
+    def uploads(self) -> int:
+        """Layers uploaded so far."""
+        return self._engine.copied.last_submitted
+
     def begin(self, steps: int) -> None:
         """Nothing goes out before it is asked for."""
         self._order.begin(steps)

@@ -13,6 +13,11 @@ __all__ = ["LayerOrder", "LayerSource"]
 class LayerSource(Protocol):
     """Hands out layers in order. Nothing here blocks the host unless the class says so."""
 
+    @property
+    def uploads(self) -> int:
+        """Layers uploaded since the source was made, by running: not what was loaded before the first pass."""
+        ...
+
     def begin(self, steps: int) -> None:
         """A run of ``steps`` forward passes starts; first uploads may go out."""
         ...

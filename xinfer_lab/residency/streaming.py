@@ -34,6 +34,11 @@ class StreamingLayers:
         self._consumed = device.create_fence(device.fresh_name("consumed"))
         self._uploaded = 0
 
+    @property
+    def uploads(self) -> int:
+        """Layers uploaded so far."""
+        return self._engine.copied.last_submitted
+
     def begin(self, steps: int) -> None:
         """Announce ``steps`` passes; fills the slots that are free."""
         self._order.begin(steps)
