@@ -39,8 +39,8 @@ class _InCall:
 class DeviceStates:
     """Buffer states as the device sees them, record by record.
 
-    Every default-heap buffer starts each call in COMMON; ``record.call`` says which commands are one call, and the calls of
-    a queue are numbered upwards. Every queue but ``direct`` is a copy queue.
+    Every default-heap buffer starts each call in COMMON; ``record.call`` says which commands are one call, and the
+    calls of a queue are numbered upwards. Every queue but ``direct`` is a copy queue.
     """
 
     def __init__(self, kernels: KernelTable, direct: str = DIRECT) -> None:

@@ -68,7 +68,8 @@ _CELL = 44
 
 
 def source_text(where: str) -> str:
-    """The text of the source line ``where`` (``file:line``), stripped; '' if it cannot be read. Notebook cells work too."""
+    """The text of the source line ``where`` (``file:line``), stripped; '' if it cannot be read. Notebook cells work
+    too."""
     name, _, line = where.rpartition(":")
     if not name or not line.isdecimal():
         return ""

@@ -4,9 +4,10 @@ Two accesses conflict when they touch a common byte and at least one writes it. 
 orders is a hazard, whatever one run made of it. The checker reads the stream once, in issue order, and gives the same
 verdict on every machine and run.
 
-For each buffer, queue and kind of access it keeps only the newest access to each byte. That loses no verdict: an older
-access of the same queue is over before the newer one, so whatever is not ordered after the older is not ordered after the
-newer either, and conflicts with the newer in the same way. Of several races of one record it may name only the nearest.
+For each buffer, queue and kind of access it keeps only the newest access to each byte. That loses no verdict: an
+older access of the same queue is over before the newer one, so whatever is not ordered after the older is not ordered
+after the newer either, and conflicts with the newer in the same way. Of several races of one record it may name only
+the nearest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a report needs to know of the stream so far: who signalled and waited when, and what was issued around a record."""
+"""What a report needs to know of the stream so far: who signalled and waited when, and what was issued around a
+record."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ Moment = tuple[tuple[int, Record], ...]
 class MissingEdge:
     """The happens-before edge that would have put two records in order.
 
-    ``waiter`` (a queue or the host) has to wait for ``signaller``, a queue. Where the signal was there and only the wait
-    is missing, ``fence``, ``value`` and ``signal`` (its record) name it. Where the signal itself is missing, ``value``
-    and ``signal`` are None, and ``fence`` is the fence that ``signaller`` has used so far, if it has used just one.
-    ``last_wait`` is the waiter's last wait for that fence, with ``last_value`` what it asked for. For an early wait,
-    ``value`` is what it asked for, ``reached`` the largest value that had been signalled by then, and ``signaller`` is
-    '' if nobody had signalled.
+    ``waiter`` (a queue or the host) has to wait for ``signaller``, a queue. Where the signal was there and only the
+    wait is missing, ``fence``, ``value`` and ``signal`` (its record) name it. Where the signal itself is missing,
+    ``value`` and ``signal`` are None, and ``fence`` is the fence that ``signaller`` has used so far, if it has used
+    just one. ``last_wait`` is the waiter's last wait for that fence, with ``last_value`` what it asked for. For an
+    early wait, ``value`` is what it asked for, ``reached`` the largest value that had been signalled by then, and
+    ``signaller`` is '' if nobody had signalled.
     """
 
     waiter: str
@@ -78,7 +79,8 @@ class Journal:
         return MissingEdge(waiter, signaller, fence, value, index, last, last_value)
 
     def moment(self, first: int, second: int, missing: MissingEdge | None = None) -> Moment:
-        """What was issued around ``first`` and just before ``second`` by their lanes, and what ``missing`` speaks of."""
+        """What was issued around ``first`` and just before ``second`` by their lanes, and what ``missing`` speaks
+        of."""
         chosen = {first, second}
         for index, before, after in ((first, 1, 2), (second, 3, 0)):
             lane = self._lanes[queue_of(self.records[index])]

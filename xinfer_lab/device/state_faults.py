@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from xinfer_lab.device.hazard_report import edge_lines, join_plain, picture, source_lines, source_text
 from xinfer_lab.device.journal import MissingEdge, Moment
-from xinfer_lab.device.records import Record
 
 __all__ = ["STATE_FAULT_KINDS", "StateFault"]
 
 STATE_FAULT_KINDS = ("rejected", "copy-queue-state", "tracker-stale", "assumed-too-early")
-"""D3D12 refuses the use or the barrier; a copy queue is given a state that it cannot use; the tracker and the device differ
-at an ExecuteCommandLists; `assume_common` is called before its claim is true."""
+"""D3D12 refuses the use or the barrier; a copy queue is given a state that it cannot use; the tracker and the device
+differ at an ExecuteCommandLists; `assume_common` is called before its claim is true."""
 
 _NOTES = {
     "rejected": "D3D12 rejects this; what the command would do to the buffer is undefined.",
@@ -35,9 +34,9 @@ _TITLES = {
 class StateFault:
     """Record number ``record`` breaks a rule of states for ``buffer``.
 
-    ``kind`` is one of `STATE_FAULT_KINDS`. ``message`` says what was wanted and what was there, ``remedy`` what to write.
-    ``first`` is the record that left the buffer in the state it is in, or None; ``missing`` the edge that is missing, or
-    None. ``moment`` holds the records around.
+    ``kind`` is one of `STATE_FAULT_KINDS`. ``message`` says what was wanted and what was there, ``remedy`` what to
+    write. ``first`` is the record that left the buffer in the state it is in, or None; ``missing`` the edge that is
+    missing, or None. ``moment`` holds the records around.
     """
 
     kind: str
@@ -77,8 +76,3 @@ class StateFault:
 
     def __str__(self) -> str:
         return self.report()
-
-
-def moment_of(records: dict[int, Record]) -> Moment:
-    """``records`` in the order of issue."""
-    return tuple(sorted(records.items()))

@@ -1,12 +1,13 @@
 """Resource states of buffers as D3D12 has them, and the tracker with which a program keeps account of them.
 
-A default-heap buffer starts every ExecuteCommandLists call in COMMON. Its first use in the call promotes it to the state
-that the use needs; further reads join the reads that it was promoted to; any other use in the same call needs a barrier
-from the state it is in. When the call is over it is back in COMMON, on any queue, barriers or not. A barrier recorded for a
-buffer in COMMON may name COMMON or any state that a buffer can be promoted to as its ``before``.
+A default-heap buffer starts every ExecuteCommandLists call in COMMON. Its first use in the call promotes it to the
+state that the use needs; further reads join the reads that it was promoted to; any other use in the same call needs a
+barrier from the state it is in. When the call is over it is back in COMMON, on any queue, barriers or not. A barrier
+recorded for a buffer in COMMON may name COMMON or any state that a buffer can be promoted to as its ``before``.
 
-Facts after Microsoft's documentation, "Using Resource Barriers to Synchronize Resource States in Direct3D 12", sections
-on implicit state transitions. UAV barriers are left out: on one queue here a command is over before the next one starts.
+Facts after Microsoft's documentation, "Using Resource Barriers to Synchronize Resource States in Direct3D 12",
+sections on implicit state transitions. UAV barriers are left out: on one queue here a command is over before the next
+one starts.
 """
 
 from __future__ import annotations
@@ -74,10 +75,11 @@ def join_states(parts: frozenset[str]) -> str:
 
 
 def required_states(record: Record, kernels: KernelTable) -> dict[str, str]:
-    """The state that ``record`` needs each buffer to be in that it touches, by buffer; empty unless it is a queue's command.
+    """The state that ``record`` needs each buffer to be in that it touches, by buffer; empty unless it is a queue's
+    command.
 
-    A copy needs COPY_DEST and COPY_SOURCE. A kernel needs UNORDERED_ACCESS for a buffer of which it writes any byte, and
-    NON_PIXEL_SHADER_RESOURCE for one that it only reads.
+    A copy needs COPY_DEST and COPY_SOURCE. A kernel needs UNORDERED_ACCESS for a buffer of which it writes any byte,
+    and NON_PIXEL_SHADER_RESOURCE for one that it only reads.
     """
     if isinstance(record, Copy):
         return {record.src.buffer: COPY_SOURCE, record.dst.buffer: COPY_DEST}
@@ -91,10 +93,10 @@ def required_states(record: Record, kernels: KernelTable) -> dict[str, str]:
 class StateTracker:
     """The program's own account of buffer states: from it a command list knows which barriers to record.
 
-    It remembers the last state that was recorded for each buffer. The end of a call on the direct queue returns what that
-    call touched to COMMON: whatever the direct queue does next finds it so. What a call on another queue touched keeps its
-    state here, since the host cannot know that the call is over; `assume_common` says so, once the direct queue waits for
-    that queue's fence. Buffers of upload and readback heaps never change and are not tracked.
+    It remembers the last state that was recorded for each buffer. The end of a call on the direct queue returns what
+    that call touched to COMMON: whatever the direct queue does next finds it so. What a call on another queue touched
+    keeps its state here, since the host cannot know that the call is over; `assume_common` says so, once the direct
+    queue waits for that queue's fence. Buffers of upload and readback heaps never change and are not tracked.
     """
 
     def __init__(self, direct: str = DIRECT) -> None:
@@ -117,7 +119,8 @@ class StateTracker:
         self._fixed.pop(buffer, None)
 
     def begin_call(self, queue: str) -> None:
-        """What is recorded from here on is one ExecuteCommandLists call of ``queue``. Raises `StateError` inside a call."""
+        """What is recorded from here on is one ExecuteCommandLists call of ``queue``. Raises `StateError` inside a
+        call."""
         if self._queue is not None:
             raise StateError(f"a call of queue {self._queue!r} is still being recorded; end it before one of {queue!r}")
         self._queue = queue
@@ -125,7 +128,8 @@ class StateTracker:
         self._promoted.clear()
 
     def use(self, buffer: str, state: str) -> tuple[str, str] | None:
-        """A command that needs ``buffer`` in ``state`` is recorded. Returns the barrier (before, after) to record first.
+        """A command that needs ``buffer`` in ``state`` is recorded. Returns the barrier (before, after) to record
+        first.
 
         None where none is needed: the buffer is in that state, or is promoted to it from COMMON, or reads on. Raises
         `StateError` outside of a call.
@@ -146,7 +150,8 @@ class StateTracker:
         return join_states(current), join_states(after)
 
     def barrier(self, buffer: str, after: str) -> None:
-        """The program records a barrier of its own that takes ``buffer`` to ``after``. Raises `StateError` outside of a call."""
+        """The program records a barrier of its own that takes ``buffer`` to ``after``. Raises `StateError` outside of
+        a call."""
         parts = split_state(after)
         self._enter(buffer)
         self._promoted.discard(buffer)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from xinfer_lab.device.clocks import Clocks, includes
+from xinfer_lab.device.errors import StateError
 from xinfer_lab.device.hazard_report import lane_name
 from xinfer_lab.device.journal import Journal
 from xinfer_lab.device.kernels import KernelTable
@@ -16,10 +19,10 @@ __all__ = ["TrackerInvariant"]
 class TrackerInvariant:
     """Works out from a stream alone what a `StateTracker` held, and where it was wrong.
 
-    The tracker sees the commands that were recorded in lists (``record.listed``) and each AssumeCommon. The device has
-    every default-heap buffer in COMMON as a call starts. Two faults: ``tracker-stale``, the direct queue is given a call
-    that uses a buffer which the tracker holds in another state; and ``assumed-too-early``, an AssumeCommon while the direct
-    queue does not yet wait for the last call of another queue that used the buffer.
+    The tracker sees the commands that were recorded in lists (``record.listed``) and each AssumeCommon. The device
+    has every default-heap buffer in COMMON as a call starts. Two faults: ``tracker-stale``, the direct queue is given
+    a call that uses a buffer which the tracker holds in another state; and ``assumed-too-early``, an AssumeCommon
+    while the direct queue does not yet wait for the last call of another queue that used the buffer.
     """
 
     def __init__(self, kernels: KernelTable, direct: str = DIRECT) -> None:
@@ -37,8 +40,8 @@ class TrackerInvariant:
     def observe(self, record: Record) -> tuple[StateFault, ...]:
         """Take in the next record of the stream and return the faults that show in it.
 
-        Raises `FenceError` for a fence with two signalling queues or values that do not grow, `StateError` for a
-        barrier of a state that does not exist.
+        Raises `FenceError` for a fence with two signalling queues or values that do not grow. A barrier that names no
+        known state is passed over: the device rejects it.
         """
         index = self._journal.append(record)
         tick = self._clocks.advance(record)
@@ -93,10 +96,11 @@ class TrackerInvariant:
                     faults.append(self._stale(buffer, index))
         if record.listed:
             for buffer, state in uses.items():
-                if isinstance(record, Transition):
-                    self._tracker.barrier(buffer, state)
-                else:
+                if not isinstance(record, Transition):
                     self._tracker.use(buffer, state)
+                else:
+                    with contextlib.suppress(StateError):
+                        self._tracker.barrier(buffer, state)
                 self._left_by[buffer] = index
         return tuple(faults)
 
