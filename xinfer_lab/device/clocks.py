@@ -1,8 +1,8 @@
 """Vector clocks: what has surely completed where, worked out from a command stream in issue order.
 
-A *lane* is the host or a queue. Each record is one tick of its lane. A lane's clock holds, for every lane, how many of
-that lane's records have completed before the lane goes on; so record i is ordered before record j exactly when j's clock,
-taken as j starts, holds at least i's tick.
+A *lane* is the host or a queue. Each record is one tick of its lane. A lane's clock holds, for every lane, how many
+of that lane's records have completed before the lane goes on; so record i is ordered before record j exactly when j's
+clock, taken as j starts, holds at least i's tick.
 
 Edges: a queue works its records off in order; a signal releases the queue waits and host waits for its value; and a
 queue cannot start what the host has not submitted yet, so a queue record is after all the host did before issuing it.

@@ -6,6 +6,7 @@ import linecache
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from xinfer_lab.device.journal import MissingEdge, Moment
 from xinfer_lab.device.records import (
     HOST,
     Allocate,
@@ -25,10 +26,11 @@ from xinfer_lab.device.records import (
 )
 
 if TYPE_CHECKING:
-    from xinfer_lab.device.hazards import Hazard, MissingEdge
+    from xinfer_lab.device.hazards import Hazard
 
 __all__ = [
     "describe",
+    "edge_lines",
     "hazard_headline",
     "hazard_report",
     "join_plain",
@@ -66,7 +68,8 @@ _CELL = 44
 
 
 def source_text(where: str) -> str:
-    """The text of the source line ``where`` (``file:line``), stripped; '' if it cannot be read. Notebook cells work too."""
+    """The text of the source line ``where`` (``file:line``), stripped; '' if it cannot be read. Notebook cells work
+    too."""
     name, _, line = where.rpartition(":")
     if not name or not line.isdecimal():
         return ""
@@ -193,13 +196,17 @@ def _remedy(hazard: Hazard) -> list[str]:
             "  missing  no signal and no wait: the buffer was gone already",
             f"  mend     free it after record {hazard.second}, or allocate it again {before}",
         ]
+    return edge_lines(missing, hazard.first, before)
+
+
+def edge_lines(missing: MissingEdge, first: int, before: str) -> list[str]:
+    """Which signal or wait is missing after record ``first``, and what to write ``before`` (``"before record 7"``)."""
     waiter, signaller = lane_name(missing.waiter), lane_name(missing.signaller)
     if missing.signal is None:
         named = f" ({missing.fence} is its fence)" if missing.fence is not None else ""
         return [
-            f"  missing  the signal: {signaller} signals nothing between record {hazard.first} and record "
-            f"{hazard.second}",
-            f"  mend     signal a fence on {signaller}{named} after record {hazard.first}, and let {waiter} wait for "
+            f"  missing  the signal: {signaller} signals no fence after record {first} and {before}",
+            f"  mend     signal a fence on {signaller}{named} after record {first}, and let {waiter} wait for "
             f"that value {before}",
         ]
     lines = [
@@ -214,7 +221,7 @@ def _remedy(hazard: Hazard) -> list[str]:
     return lines
 
 
-def _note(index: int, record: Record, moment: tuple[tuple[int, Record], ...], missing: MissingEdge | None) -> str:
+def _note(index: int, record: Record, moment: Moment, missing: MissingEdge | None) -> str:
     """The fence edges at ``record``."""
     if isinstance(record, Signal):
         for other, wait in moment:
@@ -229,9 +236,7 @@ def _note(index: int, record: Record, moment: tuple[tuple[int, Record], ...], mi
     return ""
 
 
-def picture(
-    moment: tuple[tuple[int, Record], ...], marks: dict[int, str], missing: MissingEdge | None = None, hole: int = -1
-) -> list[str]:
+def picture(moment: Moment, marks: dict[int, str], missing: MissingEdge | None = None, hole: int = -1) -> list[str]:
     """A text picture of ``moment``: one column a lane, one line a record, fence edges to the right.
 
     ``marks`` labels records; before record ``hole`` a line says that the wait of ``missing`` belongs there.

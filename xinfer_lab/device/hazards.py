@@ -4,20 +4,21 @@ Two accesses conflict when they touch a common byte and at least one writes it. 
 orders is a hazard, whatever one run made of it. The checker reads the stream once, in issue order, and gives the same
 verdict on every machine and run.
 
-For each buffer, queue and kind of access it keeps only the newest access to each byte. That loses no verdict: an older
-access of the same queue is over before the newer one, so whatever is not ordered after the older is not ordered after the
-newer either, and conflicts with the newer in the same way. Of several races of one record it may name only the nearest.
+For each buffer, queue and kind of access it keeps only the newest access to each byte. That loses no verdict: an
+older access of the same queue is over before the newer one, so whatever is not ordered after the older is not ordered
+after the newer either, and conflicts with the newer in the same way. Of several races of one record it may name only
+the nearest.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from xinfer_lab.device.accesses import NewestAccess
 from xinfer_lab.device.clocks import Clocks, Tick
 from xinfer_lab.device.hazard_report import hazard_headline, hazard_report, source_text
+from xinfer_lab.device.journal import Journal, MissingEdge, Moment
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import (
     HOST,
@@ -27,7 +28,6 @@ from xinfer_lab.device.records import (
     HostWait,
     HostWrite,
     Record,
-    Signal,
     Span,
     Transition,
     Wait,
@@ -52,28 +52,6 @@ asked for yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class MissingEdge:
-    """The happens-before edge that would have ordered a hazard.
-
-    ``waiter`` (a queue or the host) has to wait for ``signaller``, a queue. Where the signal was there and only the wait
-    is missing, ``fence``, ``value`` and ``signal`` (its record) name it. Where the signal itself is missing, ``value``
-    and ``signal`` are None, and ``fence`` is the fence that ``signaller`` has used so far, if it has used just one.
-    ``last_wait`` is the waiter's last wait for that fence, with ``last_value`` what it asked for. For an early wait,
-    ``value`` is what it asked for, ``reached`` the largest value that had been signalled by then, and ``signaller`` is ''
-    if nobody had signalled.
-    """
-
-    waiter: str
-    signaller: str
-    fence: str | None = None
-    value: int | None = None
-    signal: int | None = None
-    last_wait: int | None = None
-    last_value: int | None = None
-    reached: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Hazard:
     """Records ``first`` and ``second`` (indices; ``first <= second``) race on the bytes of ``span``.
 
@@ -88,7 +66,7 @@ class Hazard:
     first_record: Record
     second_record: Record
     missing: MissingEdge | None
-    moment: tuple[tuple[int, Record], ...] = ()
+    moment: Moment = ()
 
     @property
     def headline(self) -> str:
@@ -126,10 +104,7 @@ class HazardChecker:
     def __init__(self, kernels: KernelTable) -> None:
         self._kernels = kernels
         self._clocks = Clocks()
-        self._records: list[Record] = []
-        self._lanes: dict[str, list[int]] = {}
-        self._signals: dict[str, list[int]] = {}
-        self._waits: dict[tuple[str, str], int] = {}
+        self._journal = Journal()
         self._history: dict[str, _History] = {}
         self._freed: dict[str, int] = {}
 
@@ -139,18 +114,13 @@ class HazardChecker:
         Raises `FenceError` for a fence with two signalling queues or values that do not grow, `KernelError` for a
         kernel that the table does not hold.
         """
-        index = len(self._records)
         lane = queue_of(record)
         access = self._kernels.access(record)
         tick = self._clocks.advance(record)
-        self._records.append(record)
-        self._lanes.setdefault(lane, []).append(index)
+        index = self._journal.append(record)
         found: _Found = {}
         if isinstance(record, (Wait, HostWait)):
             self._look_at_wait(record, lane, index, tick, found)
-            self._waits[lane, record.fence] = index
-        elif isinstance(record, Signal):
-            self._signals.setdefault(lane, []).append(index)
         elif isinstance(record, Free):
             self._look_at_free(record, index, tick, found)
         elif isinstance(record, Allocate):
@@ -242,54 +212,25 @@ class HazardChecker:
 
     def _hazard(self, kind: str, first: int, second: int, span: Span | None) -> Hazard:
         missing = None
-        record = self._records[second]
+        record = self._journal.records[second]
         if kind == "early-wait":
             assert isinstance(record, (Wait, HostWait))
             past = self._clocks.fences.get(record.fence)
             reached = past.values[-1] if past is not None else 0
             signaller = past.queue if past is not None else ""
             missing = MissingEdge(queue_of(record), signaller, record.fence, record.value, reached=reached)
-        elif kind != "self-wait" and queue_of(self._records[first]) != HOST:
-            missing = self._missing_edge(first, second)
+        elif kind != "self-wait" and queue_of(self._journal.records[first]) != HOST:
+            missing = self._journal.missing_edge(first, queue_of(record), self._clocks.fences)
         return Hazard(
             kind=kind,
             first=first,
             second=second,
             span=span,
-            first_record=self._records[first],
+            first_record=self._journal.records[first],
             second_record=record,
             missing=missing,
-            moment=self._moment(first, second, missing),
+            moment=self._journal.moment(first, second, missing),
         )
-
-    def _missing_edge(self, first: int, second: int) -> MissingEdge:
-        signaller, waiter = queue_of(self._records[first]), queue_of(self._records[second])
-        signals = self._signals.get(signaller, [])
-        position = bisect_right(signals, first)
-        fence: str | None = None
-        value = index = last = last_value = None
-        if position < len(signals):
-            index = signals[position]
-            signal = self._records[index]
-            assert isinstance(signal, Signal)
-            fence, value = signal.fence, signal.value
-        elif len(names := [name for name, past in self._clocks.fences.items() if past.queue == signaller]) == 1:
-            fence = names[0]
-        if fence is not None and (last := self._waits.get((waiter, fence))) is not None:
-            wait = self._records[last]
-            assert isinstance(wait, (Wait, HostWait))
-            last_value = wait.value
-        return MissingEdge(waiter, signaller, fence, value, index, last, last_value)
-
-    def _moment(self, first: int, second: int, missing: MissingEdge | None) -> tuple[tuple[int, Record], ...]:
-        chosen = {first, second}
-        for index, before, after in ((first, 1, 2), (second, 3, 0)):
-            lane = self._lanes[queue_of(self._records[index])]
-            position = bisect_left(lane, index)
-            chosen.update(lane[max(0, position - before) : position + after + 1])
-        if missing is not None:
-            chosen.update(index for index in (missing.signal, missing.last_wait) if index is not None)
-        return tuple((index, self._records[index]) for index in sorted(chosen) if index <= second)
 
 
 def _order(item: tuple[tuple[int, str], Span | None]) -> tuple[int, int]:
