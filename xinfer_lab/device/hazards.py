@@ -1,0 +1,244 @@
+"""The hazard checker: which accesses of a command stream race, found from the stream alone.
+
+Two accesses conflict when they touch a common byte and at least one writes it. A conflict that no happens-before path
+orders is a hazard, whatever one run made of it. The checker reads the stream once, in issue order, and gives the same
+verdict on every machine and run.
+
+For each buffer, queue and kind of access it keeps only the newest access to each byte. That loses no verdict: an
+older access of the same queue is over before the newer one, so whatever is not ordered after the older is not ordered
+after the newer either, and conflicts with the newer in the same way. Of several races of one record it may name only
+the nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from xinfer_lab.device.accesses import NewestAccess
+from xinfer_lab.device.clocks import Clocks, Tick
+from xinfer_lab.device.hazard_report import hazard_headline, hazard_report, source_text
+from xinfer_lab.device.journal import Journal, MissingEdge, Moment
+from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.records import (
+    HOST,
+    Allocate,
+    Free,
+    HostRead,
+    HostWait,
+    HostWrite,
+    Record,
+    Span,
+    Transition,
+    Wait,
+    queue_of,
+)
+
+__all__ = ["HAZARD_KINDS", "Hazard", "HazardChecker", "MissingEdge", "find_hazards"]
+
+HAZARD_KINDS = (
+    "read-after-write",
+    "write-after-read",
+    "write-after-write",
+    "host-write",
+    "host-read",
+    "use-after-free",
+    "self-wait",
+    "early-wait",
+)
+"""Races between queues; a host write into bytes that a queue still uses; a host read before its fence; a buffer freed
+while it is used, or used when freed; a wait on a fence that the same queue signals; a wait for a value that nobody was
+asked for yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Records ``first`` and ``second`` (indices; ``first <= second``) race on the bytes of ``span``.
+
+    ``kind`` is one of `HAZARD_KINDS`. For a self-wait, ``first`` is the signal waited for; for an early wait it is the
+    wait itself; both have no span. ``missing`` is None where no edge would help. ``moment`` holds the records around.
+    """
+
+    kind: str
+    first: int
+    second: int
+    span: Span | None
+    first_record: Record
+    second_record: Record
+    missing: MissingEdge | None
+    moment: Moment = ()
+
+    @property
+    def headline(self) -> str:
+        """One line: what races with what, and where."""
+        return hazard_headline(self)
+
+    def report(self, text_of: Callable[[str], str] = source_text) -> str:
+        """The whole report: both source lines, the missing signal or wait, what comes of it, and a picture.
+
+        ``text_of(where)`` gives the text of a source line, '' if there is none. The default reads the file that the
+        record names; pass another one for a stream from elsewhere, whose file names are not to be believed.
+        """
+        return hazard_report(self, text_of)
+
+    def __str__(self) -> str:
+        return self.report()
+
+
+_Found = dict[tuple[int, str], Span | None]
+
+
+class _History:
+    """Who accessed a buffer since it was allocated: by lane, reads and writes."""
+
+    __slots__ = ("reads", "writes")
+
+    def __init__(self) -> None:
+        self.reads: dict[int, NewestAccess] = {}
+        self.writes: dict[int, NewestAccess] = {}
+
+
+class HazardChecker:
+    """Finds the hazards of a stream record by record, as it is issued."""
+
+    def __init__(self, kernels: KernelTable) -> None:
+        self._kernels = kernels
+        self._clocks = Clocks()
+        self._journal = Journal()
+        self._history: dict[str, _History] = {}
+        self._freed: dict[str, int] = {}
+
+    def observe(self, record: Record) -> tuple[Hazard, ...]:
+        """Take in the next record of the stream and return the hazards that it completes, by the other record's index.
+
+        Raises `FenceError` for a fence with two signalling queues or values that do not grow, `KernelError` for a
+        kernel that the table does not hold.
+        """
+        lane = queue_of(record)
+        access = self._kernels.access(record)
+        tick = self._clocks.advance(record)
+        index = self._journal.append(record)
+        found: _Found = {}
+        if isinstance(record, (Wait, HostWait)):
+            self._look_at_wait(record, lane, index, tick, found)
+        elif isinstance(record, Free):
+            self._look_at_free(record, index, tick, found)
+        elif isinstance(record, Allocate):
+            self._look_at_whole(record.buffer, "use-after-free", tick, found)
+            self._history.pop(record.buffer, None)
+            self._freed.pop(record.buffer, None)
+        elif isinstance(record, Transition):
+            if record.buffer in self._freed:
+                found[self._freed[record.buffer], "use-after-free"] = None
+        else:
+            self._look_at_access(record, access.reads, access.writes, tick, found)
+            if tick.lane:
+                self._remember(access.reads, access.writes, tick, index)
+        hazards = sorted(found.items(), key=_order)
+        return tuple(self._hazard(kind, first, index, span) for (first, kind), span in hazards)
+
+    def _look_at_wait(self, record: Wait | HostWait, lane: str, index: int, tick: Tick, found: _Found) -> None:
+        if tick.signal is None:
+            found[index, "early-wait"] = None
+        elif lane != HOST and self._clocks.fences[record.fence].queue == lane:
+            found[tick.signal, "self-wait"] = None
+
+    def _look_at_free(self, record: Free, index: int, tick: Tick, found: _Found) -> None:
+        if record.buffer in self._freed:
+            found[self._freed[record.buffer], "use-after-free"] = None
+            return
+        self._look_at_whole(record.buffer, "use-after-free", tick, found)
+        self._history.pop(record.buffer, None)
+        self._freed[record.buffer] = index
+
+    def _look_at_whole(self, buffer: str, kind: str, tick: Tick, found: _Found) -> None:
+        history = self._history.get(buffer)
+        if history is None:
+            return
+        for lanes in (history.writes, history.reads):
+            for lane, newest in lanes.items():
+                if newest.newest > tick.clock[lane]:
+                    for first, start, end in newest.since(0, 2**62, tick.clock[lane]):
+                        found.setdefault((first, kind), Span(buffer, start, end - start))
+
+    def _look_at_access(
+        self,
+        record: Record,
+        reads: tuple[Span, ...],
+        writes: tuple[Span, ...],
+        tick: Tick,
+        found: _Found,
+    ) -> None:
+        clock, own = tick.clock, tick.lane
+        host = "host-write" if isinstance(record, HostWrite) else "host-read" if isinstance(record, HostRead) else ""
+        for spans, is_write in ((reads, False), (writes, True)):
+            for span in spans:
+                if not span.size:
+                    continue
+                buffer = span.buffer
+                if buffer in self._freed:
+                    found.setdefault((self._freed[buffer], "use-after-free"), span)
+                    continue
+                history = self._history.get(buffer)
+                if history is None:
+                    continue
+                for lane, newest in history.writes.items():
+                    if lane != own and newest.newest > clock[lane]:
+                        kind = host or ("write-after-write" if is_write else "read-after-write")
+                        for first, start, end in newest.since(span.offset, span.end, clock[lane]):
+                            found.setdefault((first, kind), Span(buffer, start, end - start))
+                if not is_write:
+                    continue
+                for lane, newest in history.reads.items():
+                    if lane != own and newest.newest > clock[lane]:
+                        kind = host or "write-after-read"
+                        for first, start, end in newest.since(span.offset, span.end, clock[lane]):
+                            found.setdefault((first, kind), Span(buffer, start, end - start))
+
+    def _remember(self, reads: tuple[Span, ...], writes: tuple[Span, ...], tick: Tick, index: int) -> None:
+        lane, number = tick.lane, tick.number
+        for spans, is_write in ((reads, False), (writes, True)):
+            for span in spans:
+                if not span.size:
+                    continue
+                history = self._history.get(span.buffer)
+                if history is None:
+                    history = self._history[span.buffer] = _History()
+                lanes = history.writes if is_write else history.reads
+                newest = lanes.get(lane)
+                if newest is None:
+                    newest = lanes[lane] = NewestAccess()
+                newest.put(span.offset, span.offset + span.size, number, index)
+
+    def _hazard(self, kind: str, first: int, second: int, span: Span | None) -> Hazard:
+        missing = None
+        record = self._journal.records[second]
+        if kind == "early-wait":
+            assert isinstance(record, (Wait, HostWait))
+            past = self._clocks.fences.get(record.fence)
+            reached = past.values[-1] if past is not None else 0
+            signaller = past.queue if past is not None else ""
+            missing = MissingEdge(queue_of(record), signaller, record.fence, record.value, reached=reached)
+        elif kind != "self-wait" and queue_of(self._journal.records[first]) != HOST:
+            missing = self._journal.missing_edge(first, queue_of(record), self._clocks.fences)
+        return Hazard(
+            kind=kind,
+            first=first,
+            second=second,
+            span=span,
+            first_record=self._journal.records[first],
+            second_record=record,
+            missing=missing,
+            moment=self._journal.moment(first, second, missing),
+        )
+
+
+def _order(item: tuple[tuple[int, str], Span | None]) -> tuple[int, int]:
+    (first, kind), _ = item
+    return first, HAZARD_KINDS.index(kind)
+
+
+def find_hazards(stream: Iterable[Record], kernels: KernelTable) -> list[Hazard]:
+    """All hazards of ``stream``, in the order of their second records. An empty list means that none is possible."""
+    checker = HazardChecker(kernels)
+    return [hazard for record in stream for hazard in checker.observe(record)]

@@ -1,0 +1,185 @@
+"""Resource states of buffers as D3D12 has them, and the tracker with which a program keeps account of them.
+
+A default-heap buffer starts every ExecuteCommandLists call in COMMON. Its first use in the call promotes it to the
+state that the use needs; further reads join the reads that it was promoted to; any other use in the same call needs a
+barrier from the state it is in. When the call is over it is back in COMMON, on any queue, barriers or not. A barrier
+recorded for a buffer in COMMON may name COMMON or any state that a buffer can be promoted to as its ``before``.
+
+Facts after Microsoft's documentation, "Using Resource Barriers to Synchronize Resource States in Direct3D 12",
+sections on implicit state transitions. UAV barriers are left out: on one queue here a command is over before the next
+one starts.
+"""
+
+from __future__ import annotations
+
+from xinfer_lab.device.errors import StateError
+from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.records import Copy, Record
+
+__all__ = [
+    "COMMON",
+    "COPY_DEST",
+    "COPY_SOURCE",
+    "DIRECT",
+    "FIXED_STATES",
+    "GENERIC_READ",
+    "NON_PIXEL_SHADER_RESOURCE",
+    "READ_STATES",
+    "STATES",
+    "UNORDERED_ACCESS",
+    "StateTracker",
+    "join_states",
+    "required_states",
+    "split_state",
+]
+
+COMMON = "COMMON"
+COPY_DEST = "COPY_DEST"
+COPY_SOURCE = "COPY_SOURCE"
+NON_PIXEL_SHADER_RESOURCE = "NON_PIXEL_SHADER_RESOURCE"
+UNORDERED_ACCESS = "UNORDERED_ACCESS"
+GENERIC_READ = "GENERIC_READ"
+
+STATES = (COMMON, COPY_DEST, COPY_SOURCE, NON_PIXEL_SHADER_RESOURCE, UNORDERED_ACCESS, GENERIC_READ)
+"""Every state that has a name here. GENERIC_READ is all read states at once."""
+
+READ_STATES = frozenset({COPY_SOURCE, NON_PIXEL_SHADER_RESOURCE})
+"""The states that may be combined with one another: a buffer may be in several of them at once."""
+
+FIXED_STATES = {"upload": GENERIC_READ, "readback": COPY_DEST}
+"""The state that buffers of a heap stay in for as long as they live."""
+
+DIRECT = "direct"
+"""The name of the queue that may use any state. All others are copy queues."""
+
+
+def split_state(state: str) -> frozenset[str]:
+    """The single states that ``state`` combines: none for COMMON, two for ``COPY_SOURCE|NON_PIXEL_SHADER_RESOURCE``.
+
+    Raises `StateError` for a name that is none, and for a write state combined with another.
+    """
+    names = state.split("|")
+    if unknown := [name for name in names if name not in STATES]:
+        raise StateError(f"{unknown[0]!r} is no resource state; wanted one of {', '.join(STATES)}")
+    parts = frozenset(name for name in names if name not in (COMMON, GENERIC_READ))
+    if GENERIC_READ in names:
+        parts |= READ_STATES
+    if len(names) > 1 and (COMMON in names or not parts <= READ_STATES):
+        raise StateError(f"{state} combines states that exclude one another; only read states combine")
+    return parts
+
+
+def join_states(parts: frozenset[str]) -> str:
+    """The name of the combination of ``parts``; COMMON if there are none."""
+    return "|".join(sorted(parts)) or COMMON
+
+
+def required_states(record: Record, kernels: KernelTable) -> dict[str, str]:
+    """The state that ``record`` needs each buffer to be in that it touches, by buffer; empty unless it is a queue's
+    command.
+
+    A copy needs COPY_DEST and COPY_SOURCE. A kernel needs UNORDERED_ACCESS for a buffer of which it writes any byte,
+    and NON_PIXEL_SHADER_RESOURCE for one that it only reads.
+    """
+    if isinstance(record, Copy):
+        return {record.src.buffer: COPY_SOURCE, record.dst.buffer: COPY_DEST}
+    if record.op != "dispatch":
+        return {}
+    access = kernels.access(record)
+    states = dict.fromkeys((span.buffer for span in access.reads), NON_PIXEL_SHADER_RESOURCE)
+    return states | dict.fromkeys((span.buffer for span in access.writes), UNORDERED_ACCESS)
+
+
+class StateTracker:
+    """The program's own account of buffer states: from it a command list knows which barriers to record.
+
+    It remembers the last state that was recorded for each buffer. The end of a call on the direct queue returns what
+    that call touched to COMMON: whatever the direct queue does next finds it so. What a call on another queue touched
+    keeps its state here, since the host cannot know that the call is over; `assume_common` says so, once the direct
+    queue waits for that queue's fence. Buffers of upload and readback heaps never change and are not tracked.
+    """
+
+    def __init__(self, direct: str = DIRECT) -> None:
+        self._direct = direct
+        self._states: dict[str, frozenset[str]] = {}
+        self._fixed: dict[str, str] = {}
+        self._queue: str | None = None
+        self._touched: set[str] = set()
+        self._promoted: set[str] = set()
+
+    def allocate(self, buffer: str, heap: str) -> None:
+        """``buffer`` was created on ``heap``: in COMMON on the default heap, in a fixed state on the others."""
+        self.free(buffer)
+        if heap in FIXED_STATES:
+            self._fixed[buffer] = FIXED_STATES[heap]
+
+    def free(self, buffer: str) -> None:
+        """``buffer`` is gone; its name may be used again."""
+        self._states.pop(buffer, None)
+        self._fixed.pop(buffer, None)
+
+    def begin_call(self, queue: str) -> None:
+        """What is recorded from here on is one ExecuteCommandLists call of ``queue``. Raises `StateError` inside a
+        call."""
+        if self._queue is not None:
+            raise StateError(f"a call of queue {self._queue!r} is still being recorded; end it before one of {queue!r}")
+        self._queue = queue
+        self._touched.clear()
+        self._promoted.clear()
+
+    def use(self, buffer: str, state: str) -> tuple[str, str] | None:
+        """A command that needs ``buffer`` in ``state`` is recorded. Returns the barrier (before, after) to record
+        first.
+
+        None where none is needed: the buffer is in that state, or is promoted to it from COMMON, or reads on. Raises
+        `StateError` outside of a call.
+        """
+        needed, current = split_state(state), self._enter(buffer)
+        if buffer in self._fixed or needed <= current:
+            return None
+        if not current:
+            self._promoted.add(buffer)
+            self._states[buffer] = needed
+            return None
+        reads = current | needed <= READ_STATES
+        after = current | needed if reads else needed
+        self._states[buffer] = after
+        if reads and buffer in self._promoted:
+            return None
+        self._promoted.discard(buffer)
+        return join_states(current), join_states(after)
+
+    def barrier(self, buffer: str, after: str) -> None:
+        """The program records a barrier of its own that takes ``buffer`` to ``after``. Raises `StateError` outside of
+        a call."""
+        parts = split_state(after)
+        self._enter(buffer)
+        self._promoted.discard(buffer)
+        if buffer not in self._fixed:
+            self._states[buffer] = parts
+
+    def end_call(self, queue: str) -> None:
+        """The call of ``queue`` is complete. Raises `StateError` when that queue has none."""
+        if self._queue != queue:
+            raise StateError(f"queue {queue!r} has no call to end; being recorded: {self._queue!r}")
+        if queue == self._direct:
+            for buffer in self._touched:
+                self._states.pop(buffer, None)
+        self._queue = None
+
+    def assume_common(self, buffer: str) -> None:
+        """Take ``buffer`` to be in COMMON. True once the direct queue waits for the last other queue that used it."""
+        self._states.pop(buffer, None)
+        self._promoted.discard(buffer)
+
+    def state(self, buffer: str) -> str:
+        """The state that ``buffer`` is tracked in."""
+        if buffer in self._fixed:
+            return self._fixed[buffer]
+        return join_states(self._states.get(buffer, frozenset()))
+
+    def _enter(self, buffer: str) -> frozenset[str]:
+        if self._queue is None:
+            raise StateError(f"{buffer!r} is used outside of a call; begin_call says which queue will execute it")
+        self._touched.add(buffer)
+        return self._states.get(buffer, frozenset())

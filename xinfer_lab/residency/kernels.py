@@ -1,0 +1,255 @@
+"""The kernels of a Qwen2 forward pass: the layer maths of `xinfer_lab.qwen2` with their declarations for a device.
+
+Importing this module registers ``embed``, ``decoder_layer`` and ``lm_head``. Their declared accesses are exact: weights
+without the padding between them, the cache by the tokens that are read and written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from xinfer_lab.device.device import KERNELS
+from xinfer_lab.device.errors import KernelError
+from xinfer_lab.device.kernels import Access, Cost, Kernel, Operands, Params
+from xinfer_lab.device.records import Span, View
+from xinfer_lab.qwen2 import costs, layers
+from xinfer_lab.qwen2.layers import LayerSpec
+
+__all__ = ["DECODER_LAYER", "EMBED", "LAYER_WEIGHTS", "LM_HEAD", "layer_params"]
+
+_FLOATS = ("float32", "float16", "bfloat16")
+LAYER_WEIGHTS = (
+    "input_layernorm.weight",
+    "self_attn.q_proj.weight",
+    "self_attn.q_proj.bias",
+    "self_attn.k_proj.weight",
+    "self_attn.k_proj.bias",
+    "self_attn.v_proj.weight",
+    "self_attn.v_proj.bias",
+    "self_attn.o_proj.weight",
+    "post_attention_layernorm.weight",
+    "mlp.gate_proj.weight",
+    "mlp.up_proj.weight",
+    "mlp.down_proj.weight",
+)
+"""The weight operands of ``decoder_layer``: a layer's tensors by their names relative to it."""
+
+
+def layer_params(spec: LayerSpec, position: int) -> dict[str, int | float | None]:
+    """The parameters of one ``decoder_layer`` dispatch: the layer's spec, and the position of its first new token."""
+    return {**spec.to_dict(), "position": position}
+
+
+def _want(condition: bool, kernel: str, message: str) -> None:
+    if not condition:
+        raise KernelError(f"{kernel}: {message}")
+
+
+def _operand(kernel: str, operands: Operands, name: str, rank: int, *dtypes: str) -> View:
+    _want(name in operands, kernel, f"the operand {name!r} is missing; got {', '.join(operands) or 'none'}")
+    view = operands[name]
+    _want(len(view.shape) == rank and min(view.shape) > 0, kernel, f"{name!r} needs {rank} dimensions, has {view.shape}")
+    _want(view.dtype in dtypes, kernel, f"{name!r} must be {' or '.join(dtypes)}, not {view.dtype}")
+    return view
+
+
+def _exactly(kernel: str, operands: Operands, params: Params, wanted: set[str], wanted_params: set[str]) -> None:
+    _want(set(operands) == wanted, kernel, f"operands must be {sorted(wanted)}, not {sorted(operands)}")
+    _want(set(params) == wanted_params, kernel, f"parameters must be {sorted(wanted_params)}, not {sorted(params)}")
+
+
+def _shape(kernel: str, name: str, view: View, wanted: tuple[int, ...]) -> None:
+    _want(view.shape == wanted, kernel, f"{name!r} must have the shape {wanted}, but has {view.shape}")
+
+
+def _dtype(view: View) -> torch.dtype:
+    dtype = getattr(torch, view.dtype)
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def _cost(work: costs.Work) -> Cost:
+    return Cost(float(work.flops), float(work.bytes_read + work.bytes_written))
+
+
+# embed: tokens [B, T] int64, weight [V, H] -> out [B, T, H]
+
+
+def _check_embed(operands: Operands, params: Params) -> None:
+    _exactly("embed", operands, params, {"tokens", "weight", "out"}, set())
+    tokens = _operand("embed", operands, "tokens", 2, "int64")
+    weight = _operand("embed", operands, "weight", 2, *_FLOATS)
+    out = _operand("embed", operands, "out", 3, weight.dtype)
+    _shape("embed", "out", out, (*tokens.shape, weight.shape[1]))
+
+
+def _embed_work(operands: Operands) -> costs.Work:
+    (batch, tokens), weight = operands["tokens"].shape, operands["weight"]
+    return costs.embed_work(batch=batch, tokens=tokens, hidden_size=weight.shape[1], dtype=_dtype(weight))
+
+
+EMBED = KERNELS.register(
+    Kernel(
+        name="embed",
+        run=lambda t, _: layers.embed(t["tokens"], t["weight"], t["out"]),
+        # Which rows are read depends on the tokens' values: declared is the whole table.
+        access=lambda o, _: Access((o["tokens"].span, o["weight"].span), (o["out"].span,)),
+        cost=lambda o, _: _cost(_embed_work(o)),
+        workspace=lambda o, _: _embed_work(o).workspace,
+        check=_check_embed,
+    )
+)
+
+
+# decoder_layer: hidden [B, T, H] in place, kv [2, capacity, B, KVH, D] in place, twelve weights
+
+
+def _spec(params: Params) -> LayerSpec:
+    for name in ("num_attention_heads", "num_key_value_heads", "head_dim", "position"):
+        _want(type(params[name]) is int, "decoder_layer", f"{name} must be an integer, not {params[name]!r}")
+    for name in ("rms_norm_eps", "rope_theta"):
+        value = params[name]
+        ok = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
+        _want(ok, "decoder_layer", f"{name} must be a positive number, not {value!r}")
+    window = params["window"]
+    _want(window is None or (type(window) is int and window > 0), "decoder_layer", f"window: {window!r}")
+    return LayerSpec.from_dict({name: value for name, value in params.items() if name != "position"})
+
+
+_PARAMS = set(LayerSpec.__dataclass_fields__) | {"position"}
+
+
+def _check_layer(operands: Operands, params: Params) -> None:
+    kernel = "decoder_layer"
+    _exactly(kernel, operands, params, {"hidden", "kv", *LAYER_WEIGHTS}, _PARAMS)
+    spec = _spec(params)
+    hidden = _operand(kernel, operands, "hidden", 3, *_FLOATS)
+    batch, tokens, size = hidden.shape
+    queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
+    _want(spec.num_key_value_heads > 0 and spec.head_dim > 0, kernel, f"heads and head_dim must be positive: {spec}")
+    _want(spec.num_attention_heads % spec.num_key_value_heads == 0 and queries > 0, kernel, f"heads do not divide: {spec}")
+    kv = _operand(kernel, operands, "kv", 5, hidden.dtype)
+    _shape(kernel, "kv", kv, (2, kv.shape[1], batch, spec.num_key_value_heads, spec.head_dim))
+    gate = _operand(kernel, operands, "mlp.gate_proj.weight", 2, hidden.dtype)
+    wide = gate.shape[0]
+    shapes = dict(
+        zip(
+            LAYER_WEIGHTS,
+            (
+                (size,), (queries, size), (queries,), (keys, size), (keys,), (keys, size), (keys,), (size, queries),
+                (size,), (wide, size), (wide, size), (size, wide),
+            ),
+            strict=True,
+        )
+    )  # fmt: skip
+    for name, shape in shapes.items():
+        _shape(kernel, name, _operand(kernel, operands, name, len(shape), hidden.dtype), shape)
+    position = params["position"]
+    assert isinstance(position, int)
+    _want(
+        0 <= position and position + tokens <= kv.shape[1],
+        kernel,
+        f"the cache holds {kv.shape[1]} tokens, but positions {position} to {position + tokens - 1} are to be written",
+    )
+
+
+def _layer_access(operands: Operands, params: Params) -> Access:
+    hidden, kv = operands["hidden"], operands["kv"]
+    position, window = params["position"], params["window"]
+    assert isinstance(position, int)
+    first = max(0, position - window + 1) if isinstance(window, int) else 0
+    end = position + hidden.shape[1]
+    weights = tuple(operands[name].span for name in LAYER_WEIGHTS)
+    return Access(
+        reads=(hidden.span, *weights, *_tokens_of(kv, first, end)),
+        writes=(hidden.span, *_tokens_of(kv, position, end)),
+    )
+
+
+def _tokens_of(kv: View, first: int, end: int) -> tuple[Span, ...]:
+    half = kv.nbytes // 2
+    token = half // kv.shape[1]
+    return tuple(
+        Span(kv.buffer, kv.offset + which * half + first * token, (end - first) * token) for which in (0, 1)
+    )
+
+
+def _layer_work(operands: Operands, params: Params) -> costs.Work:
+    hidden = operands["hidden"]
+    batch, tokens, size = hidden.shape
+    position = params["position"]
+    assert isinstance(position, int)
+    return costs.decoder_layer_work(
+        _spec(params), batch=batch, tokens=tokens, position=position, hidden_size=size,
+        intermediate_size=operands["mlp.gate_proj.weight"].shape[0], dtype=_dtype(hidden),
+    )  # fmt: skip
+
+
+def _run_layer(tensors: Mapping[str, torch.Tensor], params: Params) -> None:
+    position = params["position"]
+    assert isinstance(position, int)
+    keys, values = tensors["kv"]
+    weights = {name: tensors[name] for name in LAYER_WEIGHTS}
+    layers.decoder_layer(tensors["hidden"], weights, keys, values, position, _spec(params))
+
+
+DECODER_LAYER = KERNELS.register(
+    Kernel(
+        name="decoder_layer",
+        run=_run_layer,
+        access=_layer_access,
+        cost=lambda o, p: _cost(_layer_work(o, p)),
+        workspace=lambda o, p: _layer_work(o, p).workspace,
+        check=_check_layer,
+    )
+)
+
+
+# lm_head: hidden [B, T, H], norm [H], weight [V, H] -> out [B, N, V], the last N positions
+
+
+def _check_head(operands: Operands, params: Params) -> None:
+    _exactly("lm_head", operands, params, {"hidden", "norm", "weight", "out"}, {"rms_norm_eps"})
+    eps = params["rms_norm_eps"]
+    _want(isinstance(eps, float) and 0 < eps < 1, "lm_head", f"rms_norm_eps must be between 0 and 1, not {eps!r}")
+    hidden = _operand("lm_head", operands, "hidden", 3, *_FLOATS)
+    batch, tokens, size = hidden.shape
+    _shape("lm_head", "norm", _operand("lm_head", operands, "norm", 1, hidden.dtype), (size,))
+    weight = _operand("lm_head", operands, "weight", 2, hidden.dtype)
+    _shape("lm_head", "weight", weight, (weight.shape[0], size))
+    out = _operand("lm_head", operands, "out", 3, hidden.dtype)
+    _shape("lm_head", "out", out, (batch, out.shape[1], weight.shape[0]))
+    _want(out.shape[1] <= tokens, "lm_head", f"{out.shape[1]} positions were asked for, but only {tokens} are there")
+
+
+def _head_work(operands: Operands) -> costs.Work:
+    out, hidden = operands["out"], operands["hidden"]
+    batch, positions, vocab = out.shape
+    return costs.lm_head_work(
+        batch=batch, positions=positions, hidden_size=hidden.shape[2], vocab_size=vocab, dtype=_dtype(hidden)
+    )
+
+
+def _head_access(operands: Operands, _: Params) -> Access:
+    hidden, positions = operands["hidden"], operands["out"].shape[1]
+    batch, tokens, _size = hidden.shape
+    row = hidden.nbytes // (batch * tokens)
+    read = tuple(
+        Span(hidden.buffer, hidden.offset + (b * tokens + tokens - positions) * row, positions * row)
+        for b in range(batch)
+    )
+    return Access((*read, operands["norm"].span, operands["weight"].span), (operands["out"].span,))
+
+
+LM_HEAD = KERNELS.register(
+    Kernel(
+        name="lm_head",
+        run=lambda t, p: layers.lm_head(t["hidden"], t["norm"], t["weight"], t["out"], float(p["rms_norm_eps"] or 0)),
+        access=_head_access,
+        cost=lambda o, _: _cost(_head_work(o)),
+        workspace=lambda o, _: _head_work(o).workspace,
+        check=_check_head,
+    )
+)

@@ -1,0 +1,345 @@
+"""`QwenModel`: the one forward pass. It asks a `LayerSource` for weights and knows nothing of where they come from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+import torch
+
+from xinfer_lab.device.buffers import Buffer, ReadbackHeap
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.records import Source, View
+from xinfer_lab.qwen2.checkpoint import Checkpoint
+from xinfer_lab.qwen2.layers import layer_spec
+from xinfer_lab.qwen2.layout import layer_layout, resident_tensors
+from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.host import HostLayers, PinnedLayers, StagedLayers
+from xinfer_lab.residency.kernels import layer_params
+from xinfer_lab.residency.resident import ResidentLayers
+from xinfer_lab.residency.serial import SerialLayers
+from xinfer_lab.residency.source import LayerSource
+from xinfer_lab.residency.staging import Uploader
+from xinfer_lab.residency.streaming import StreamingLayers
+from xinfer_lab.residency.weights import CheckpointWeights, ModelWeights, group_views
+
+__all__ = ["DEFAULT_CONTEXT", "MIN_POOL", "Progress", "QwenModel", "SourceFactory", "effective_pool"]
+
+DEFAULT_CONTEXT = 4096
+"""Tokens that the cache has room for unless said otherwise; never more than the model's own maximum."""
+
+_B = TypeVar("_B", bound=Buffer)
+
+MIN_POOL = 2
+"""A pool of one slot cannot overlap anything: the only slot is being read whenever it could be filled."""
+
+Progress = Callable[[int], None]
+"""Called with a layer's number once the host has read that layer."""
+
+SourceFactory = Callable[[Device, ModelWeights], LayerSource]
+"""Makes the layer source of a model; called after everything resident has been allocated."""
+
+
+def effective_pool(pool: int, layers: int) -> int | None:
+    """The slots that a pool of ``pool`` really gets: at least 2; None (everything resident) if it covers all layers.
+
+    Raises `RequestError` for less than 1.
+    """
+    if pool < 1:
+        raise RequestError(f"a pool has at least 1 slot, not {pool}; choose --stream-layers 2 or more, or leave it out")
+    slots = max(MIN_POOL, pool)
+    return slots if slots < layers else None
+
+
+class QwenModel:
+    """A Qwen2 model on a device: embedding, final norm, head, caches and activations resident, layers from a source.
+
+    ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one forward pass
+    (default: the whole context); ``positions`` is how many last positions get logits (None: all of a chunk).
+    All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind.
+    """
+
+    def __init__(
+        self,
+        weights: ModelWeights,
+        device: Device,
+        make_source: SourceFactory,
+        *,
+        batch: int = 1,
+        context: int | None = None,
+        chunk: int | None = None,
+        positions: int | None = 1,
+    ) -> None:
+        config = weights.config
+        context = min(DEFAULT_CONTEXT, config.max_position_embeddings) if context is None else context
+        chunk = context if chunk is None else min(chunk, context)
+        if min(batch, context, chunk) < 1:
+            raise RequestError(f"batch, context and chunk are at least 1: {batch}, {context}, {chunk}")
+        if context > config.max_position_embeddings:
+            raise RequestError(
+                f"a context of {context} tokens was asked for, but this model was made for {config.max_position_embeddings}"
+            )
+        if positions is not None and positions < 1:
+            raise RequestError(f"logits of at least 1 position are needed, not {positions}")
+        self.config, self.device, self.weights = config, device, weights
+        self.batch, self.context, self.chunk = batch, context, chunk
+        self.positions = chunk if positions is None else min(positions, chunk)
+        self.position = 0
+        self.steps_left = 0
+        self._buffers: list[Buffer] = []
+        self._checkpoint: Checkpoint | None = None
+        self._hidden_out: ReadbackHeap | None = None
+        self._passes = itertools.count()
+        device.sources.mount(weights)
+        try:
+            self._allocate()
+            self.source = make_source(device, weights)
+        except Exception:
+            device.wait_idle()
+            self._free()
+            raise
+
+    # Loading
+
+    @classmethod
+    def load(
+        cls, path: str | Path | Checkpoint, device: Device, *, on_layer: Progress | None = None, **shape: int | None
+    ) -> QwenModel:
+        """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the class."""
+
+        def make(device: Device, weights: ModelWeights) -> LayerSource:
+            config = weights.config
+            layout = layer_layout(config)
+            return ResidentLayers(device, layout, config.dtype, config.num_hidden_layers, on_layer)
+
+        return cls._open(path, device, make, shape)
+
+    @classmethod
+    def load_streaming(
+        cls,
+        path: str | Path | Checkpoint,
+        device: Device,
+        pool: int = 2,
+        *,
+        host_memory: str = "pinned",
+        on_layer: Progress | None = None,
+        **shape: int | None,
+    ) -> QwenModel:
+        """The checkpoint at ``path`` with its layers streaming through ``pool`` slots.
+
+        A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a pinned
+        copy of all layers, "staged" copies each layer through a small ring when it is uploaded.
+        """
+
+        def make(device: Device, weights: ModelWeights) -> LayerSource:
+            config = weights.config
+            layout, layers = layer_layout(config), config.num_hidden_layers
+            slots = effective_pool(pool, layers)
+            if slots is None:
+                return ResidentLayers(device, layout, config.dtype, layers, on_layer)
+            host = _host_layers(host_memory, device, weights, on_layer)
+            return StreamingLayers(device, layout, config.dtype, host, layers, slots)
+
+        return cls._open(path, device, make, shape)
+
+    @classmethod
+    def load_serial(
+        cls,
+        path: str | Path | Checkpoint,
+        device: Device,
+        *,
+        host_memory: str = "pinned",
+        on_layer: Progress | None = None,
+        **shape: int | None,
+    ) -> QwenModel:
+        """The checkpoint at ``path``, each layer uploaded when it is needed and not before: what streaming is compared with."""
+
+        def make(device: Device, weights: ModelWeights) -> LayerSource:
+            config = weights.config
+            host = _host_layers(host_memory, device, weights, on_layer)
+            return SerialLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers)
+
+        return cls._open(path, device, make, shape)
+
+    @classmethod
+    def _open(
+        cls, path: str | Path | Checkpoint, device: Device, make: SourceFactory, shape: dict[str, int | None]
+    ) -> QwenModel:
+        checkpoint = path if isinstance(path, Checkpoint) else Checkpoint.open(path)
+        try:
+            model = cls(CheckpointWeights(checkpoint), device, make, **shape)  # type: ignore[arg-type]
+        except Exception:
+            if checkpoint is not path:
+                checkpoint.close()
+            raise
+        if checkpoint is not path:
+            model._checkpoint = checkpoint
+        return model
+
+    # Running
+
+    def begin(self, steps: int) -> None:
+        """Announce ``steps`` forward passes, so that layers can be fetched ahead across them."""
+        self.source.begin(steps)
+        self.steps_left = steps
+
+    def forward(
+        self, tokens: torch.Tensor, *, on_layer: Callable[[int, torch.Tensor], None] | None = None
+    ) -> torch.Tensor:
+        """Logits [B, P, V] of the last P positions of ``tokens`` [B, T] (int64), which follow what was run before.
+
+        P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the model's
+        dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each layer).
+        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced.
+        """
+        tokens = self._checked(tokens)
+        if self.steps_left == 0:
+            self.begin(1)
+        count = tokens.shape[1]
+        hidden = self._embed(tokens)
+        for layer in range(self.config.num_hidden_layers):
+            self._run_layer(layer, hidden)
+            if on_layer is not None:
+                on_layer(layer, self._read_hidden(hidden))
+        logits = self._logits(hidden, min(count, self.positions))
+        self.position += count
+        self.steps_left -= 1
+        return logits
+
+    def _run_layer(self, layer: int, hidden: View) -> None:
+        weights = self.source.ensure(layer)
+        with self.device.direct_queue.record(f"layer {layer}") as commands:
+            commands.dispatch(
+                "decoder_layer",
+                params=layer_params(layer_spec(self.config, layer), self.position),
+                hidden=hidden,
+                kv=self._kv[layer],
+                **weights.views,
+            )
+        self.source.release(layer)
+
+    def _embed(self, tokens: torch.Tensor) -> View:
+        direct = self.device.direct_queue
+        span = self._tokens_in.write(0, tokens, name=f"tokens[{next(self._passes)}]")
+        shape = (tokens.shape[0], tokens.shape[1])
+        ids = self._tokens.view("int64", shape)
+        hidden = self._hidden.view(self.config.dtype, (*shape, self.config.hidden_size))
+        with direct.record("embed") as commands:
+            commands.copy(ids, span, label="upload tokens")
+            commands.dispatch("embed", tokens=ids, weight=self._resident["model.embed_tokens.weight"], out=hidden)
+        return hidden
+
+    def _logits(self, hidden: View, positions: int) -> torch.Tensor:
+        shape = (self.batch, positions, self.config.vocab_size)
+        out = self._logits_buffer.view(self.config.dtype, shape)
+        head = "model.embed_tokens.weight" if self.config.tie_word_embeddings else "lm_head.weight"
+        direct = self.device.direct_queue
+        with direct.record("head") as commands:
+            commands.dispatch(
+                "lm_head",
+                params={"rms_norm_eps": self.config.rms_norm_eps},
+                hidden=hidden,
+                norm=self._resident["model.norm.weight"],
+                weight=self._resident[head],
+                out=out,
+            )
+            commands.copy(self._logits_out.span(0, out.nbytes), out, label="read logits back")
+        self._finish()
+        return self._logits_out.read(self.config.dtype, shape)
+
+    def _read_hidden(self, hidden: View) -> torch.Tensor:
+        if self._hidden_out is None:
+            self._hidden_out = self._keep(self.device.create_readback_heap(self._hidden.size, "hidden.out"))
+        self.device.direct_queue.copy(self._hidden_out.span(0, hidden.nbytes), hidden, label="read hidden back")
+        self._finish()
+        return self._hidden_out.read(self.config.dtype, hidden.shape)
+
+    def _finish(self) -> None:
+        value = self._done.last_submitted + 1
+        self.device.direct_queue.signal(self._done, value)
+        self._done.wait(value)
+
+    def _checked(self, tokens: torch.Tensor) -> torch.Tensor:
+        if tokens.dim() != 2 or tokens.shape[0] != self.batch or tokens.shape[1] < 1 or tokens.dtype != torch.int64:
+            raise RequestError(
+                f"tokens must be int64 of shape ({self.batch}, 1 or more), but are {tokens.dtype} of {tuple(tokens.shape)}"
+            )
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < 0 or high >= self.config.vocab_size:
+            raise RequestError(f"token ids run from 0 to {self.config.vocab_size - 1}, but {low if low < 0 else high} is there")
+        if tokens.shape[1] > self.chunk:
+            raise RequestError(f"one pass takes up to {self.chunk} tokens of each sequence, not {tokens.shape[1]}")
+        if self.position + tokens.shape[1] > self.context:
+            raise RequestError(
+                f"the cache has room for {self.context} tokens: {self.position} are there and {tokens.shape[1]} are to come. "
+                f"Load the model with a larger context, or begin a new sequence with reset()."
+            )
+        return tokens.contiguous()
+
+    def reset(self) -> None:
+        """Forget all tokens so far: the next forward pass starts a new sequence."""
+        self.position = 0
+
+    # Memory
+
+    def _allocate(self) -> None:
+        config, device = self.config, self.device
+        layout, itemsize = resident_tensors(config), config.dtype.itemsize
+        rows = self.batch * self.chunk
+        resident = self._keep(device.create_buffer(layout.nbytes, "resident"))
+        self._resident = group_views(resident, layout, config.dtype)
+        self._tokens = self._keep(device.create_buffer(rows * 8, "tokens"))
+        self._hidden = self._keep(device.create_buffer(rows * config.hidden_size * itemsize, "hidden"))
+        logits_bytes = self.batch * self.positions * config.vocab_size * itemsize
+        self._logits_buffer = self._keep(device.create_buffer(logits_bytes, "logits"))
+        shape = (2, self.context, self.batch, config.num_key_value_heads, config.head_dim)
+        kv_bytes = 2 * self.context * self.batch * config.num_key_value_heads * config.head_dim * itemsize
+        self._kv = [
+            self._keep(device.create_buffer(kv_bytes, f"kv[{layer}]")).view(config.dtype, shape)
+            for layer in range(config.num_hidden_layers)
+        ]
+        self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
+        self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
+        self._done = device.create_fence("done")
+        uploader = Uploader(device)
+        for place in layout.tensors:
+            uploader.upload(resident, place.offset, Source(place.name, 0, place.nbytes))
+        uploader.finish(resident)
+
+    def _keep(self, buffer: _B) -> _B:
+        self._buffers.append(buffer)
+        return buffer
+
+    def _free(self) -> None:
+        for buffer in self._buffers:
+            buffer.free()
+        self._buffers = []
+
+    def close(self) -> None:
+        """Drain the source, give all memory back and close the checkpoint if this model opened it. The device stays open."""
+        self.source.close()
+        self.device.wait_idle()
+        self._free()
+        if self._checkpoint is not None:
+            self._checkpoint.close()
+
+    def __enter__(self) -> QwenModel:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+
+
+def _host_layers(
+    host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None
+) -> HostLayers:
+    layout = layer_layout(weights.config)
+    if host_memory == "pinned":
+        return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)
+    if host_memory == "staged":
+        return StagedLayers(device, layout)
+    raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")

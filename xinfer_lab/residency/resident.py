@@ -1,0 +1,77 @@
+"""`ResidentLayers`: every layer stays in device memory. The reference that every other residency must equal byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.records import Source
+from xinfer_lab.qwen2.layout import LayerLayout, tensor_name
+from xinfer_lab.residency.source import LayerOrder
+from xinfer_lab.residency.staging import Uploader
+from xinfer_lab.residency.weights import LayerSlot, LayerWeights
+
+__all__ = ["ResidentLayers"]
+
+
+class ResidentLayers:
+    """All ``layers`` layers, uploaded once when created (which blocks the host until they have arrived).
+
+    Raises `OutOfDeviceMemory` when they do not fit the device's budget; nothing is left behind then.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        layout: LayerLayout,
+        dtype: torch.dtype,
+        layers: int,
+        on_layer: Callable[[int], None] | None = None,
+    ) -> None:
+        self._device = device
+        self._order = LayerOrder(layers)
+        self._layers: list[LayerSlot] = []
+        try:
+            for layer in range(layers):
+                self._layers.append(LayerSlot(device, f"layer[{layer}]", layout, dtype))
+        except Exception:
+            self._free()
+            raise
+        uploader = Uploader(device)
+        for layer, slot in enumerate(self._layers):
+            for buffer, group in zip(slot.buffers, layout.groups, strict=True):
+                for place in group.tensors:
+                    uploader.upload(buffer, place.offset, Source(tensor_name(layer, place.name), 0, place.nbytes))
+            if on_layer is not None:
+                on_layer(layer)
+        uploader.finish(*(buffer for slot in self._layers for buffer in slot.buffers))
+
+    @property
+    def uploads(self) -> int:
+        """Layers uploaded by running: none."""
+        return 0
+
+    def begin(self, steps: int) -> None:
+        """Nothing to upload."""
+        self._order.begin(steps)
+
+    def ensure(self, layer: int) -> LayerWeights:
+        """The layer's own memory; it arrived before the constructor returned."""
+        self._order.ensure(layer)
+        return self._layers[layer].holding(layer)
+
+    def release(self, layer: int) -> None:
+        """Nothing to refill."""
+        self._order.release(layer)
+
+    def close(self) -> None:
+        """Block the host until the queues are idle, and give the memory back."""
+        self._device.wait_idle()
+        self._free()
+
+    def _free(self) -> None:
+        for slot in self._layers:
+            slot.free()
+        self._layers = []

@@ -1,0 +1,115 @@
+"""Where a model's weights come from, and the device memory that holds a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from xinfer_lab.device.buffers import Buffer
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.errors import StreamError
+from xinfer_lab.device.records import View
+from xinfer_lab.qwen2.checkpoint import Checkpoint
+from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, layer_layout, resident_tensors, tensor_name
+
+__all__ = ["CheckpointWeights", "LayerSlot", "LayerWeights", "ModelWeights", "SizedWeights", "group_views"]
+
+
+class ModelWeights(Protocol):
+    """A model's weights by their checkpoint names, as flat bytes; mountable as a device's source."""
+
+    @property
+    def config(self) -> Qwen2Config:
+        """The model's shape; ``config.dtype`` is the weights' dtype."""
+        ...
+
+    def nbytes(self, name: str) -> int | None:
+        """Bytes of the tensor ``name``; None if there is none."""
+        ...
+
+    def bytes(self, name: str) -> torch.Tensor:
+        """The tensor's bytes, 1-D uint8."""
+        ...
+
+
+class CheckpointWeights:
+    """The weights of an open checkpoint, read through its memory map."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+        self._sizes = {name: checkpoint.entry(name).nbytes for name in checkpoint.names()}
+
+    @property
+    def config(self) -> Qwen2Config:
+        """The checkpoint's config."""
+        return self._checkpoint.config
+
+    def nbytes(self, name: str) -> int | None:
+        """Bytes of the tensor ``name``; None if there is none."""
+        return self._sizes.get(name)
+
+    def bytes(self, name: str) -> torch.Tensor:
+        """The tensor's bytes, a view of the memory map."""
+        return self._checkpoint.bytes(name)
+
+
+class SizedWeights:
+    """The weights of a model that is not there: sizes from its config, no bytes. Enough for a simulation."""
+
+    def __init__(self, config: Qwen2Config) -> None:
+        self.config = config
+        layout = layer_layout(config)
+        self._sizes = {place.name: place.nbytes for place in resident_tensors(config).tensors}
+        for layer in range(config.num_hidden_layers):
+            for group in layout.groups:
+                self._sizes |= {tensor_name(layer, place.name): place.nbytes for place in group.tensors}
+
+    def nbytes(self, name: str) -> int | None:
+        """Bytes of the tensor ``name``; None if the model has none."""
+        return self._sizes.get(name)
+
+    def bytes(self, name: str) -> torch.Tensor:
+        """Always raises `StreamError`: there are no bytes."""
+        raise StreamError(f"{name!r} is known by its size only: a simulation cannot run on a device that computes")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """One layer's weights in device memory: ``views`` by name relative to the layer, and the ``buffers`` that hold them."""
+
+    layer: int
+    buffers: tuple[Buffer, ...]
+    views: Mapping[str, View]
+
+
+class LayerSlot:
+    """Device memory for one layer: a buffer for each group of its tensors ("attention", "mlp").
+
+    ``ready`` is the value of the copy fence at which what was last uploaded here may be read.
+    """
+
+    def __init__(self, device: Device, name: str, layout: LayerLayout, dtype: torch.dtype) -> None:
+        self.name = name
+        self.buffers = tuple(device.create_buffer(group.nbytes, f"{name}.{group.name}") for group in layout.groups)
+        self._views: dict[str, View] = {}
+        for buffer, group in zip(self.buffers, layout.groups, strict=True):
+            self._views |= group_views(buffer, group, dtype)
+        self.ready = 0
+
+    def holding(self, layer: int) -> LayerWeights:
+        """The slot's memory, seen as the weights of ``layer``."""
+        return LayerWeights(layer, self.buffers, self._views)
+
+    def free(self) -> None:
+        """Give the memory back; nothing may be in flight on it."""
+        for buffer in self.buffers:
+            buffer.free()
+
+
+def group_views(buffer: Buffer, group: GroupLayout, dtype: torch.dtype) -> dict[str, View]:
+    """A view of ``buffer`` for each tensor of ``group``, by the tensor's name."""
+    return {place.name: buffer.view(dtype, place.shape, place.offset) for place in group.tensors}
