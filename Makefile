@@ -68,7 +68,7 @@ lint: $(STAMP) ## ruff, mypy, and the direction of imports
 	'$(PY)' -m ruff check
 	'$(PY)' -m ruff format --check
 	'$(PY)' -m mypy
-	'$(BIN)/lint-imports' --no-logo
+	'$(PY)' -c 'from importlinter.cli import lint_imports_command as main; main()' --no-logo
 
 .PHONY: lab
 lab: $(STAMP) ## open the labs in JupyterLab; it asks nothing of other hosts
