@@ -79,7 +79,7 @@ map: $(STAMP) ## write docs/map.md from the modules' docstrings
 	'$(PY)' tools/code_map.py
 
 .PHONY: clean
-clean: ## remove caches and what the commands wrote; keeps .venv
+clean: ## remove caches and leftovers of builds; keeps .venv
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist
 
 .PHONY: help
