@@ -68,7 +68,7 @@ lint: $(STAMP) ## ruff, mypy, and the direction of imports
 	'$(PY)' -m ruff check
 	'$(PY)' -m ruff format --check
 	'$(PY)' -m mypy
-	'$(BIN)/lint-imports' --no-logo
+	'$(PY)' -c 'from importlinter.cli import lint_imports_command as main; main()' --no-logo
 
 .PHONY: lab
 lab: $(STAMP) ## open the labs in JupyterLab; it asks nothing of other hosts
@@ -79,7 +79,7 @@ map: $(STAMP) ## write docs/map.md from the modules' docstrings
 	'$(PY)' tools/code_map.py
 
 .PHONY: clean
-clean: ## remove caches and what the commands wrote; keeps .venv
+clean: ## remove caches and leftovers of builds; keeps .venv
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist
 
 .PHONY: help

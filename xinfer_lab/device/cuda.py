@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import gc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +30,13 @@ from xinfer_lab.device.tensors import POISON, digest_of, slice_span, slice_view
 from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
 
 __all__ = ["CudaDevice"]
+
+
+LIBRARY_WORKSPACE = "cuBLAS workspace"
+"""The holder of what the matrix library keeps for each stream that it has run on; torch allocates it on first use."""
+
+_free_streams: dict[torch.device, list[torch.cuda.Stream]] = {}
+# A stream that cuBLAS has run on holds a workspace for good: streams are handed on from one device object to the next.
 
 
 @dataclass(slots=True)
@@ -71,12 +77,26 @@ class CudaDevice(Device):
         self._waits: list[tuple[int, Wait]] = []
         self._used: list[int] = []
         super().__init__(**{"check": False, "on_hazard": "raise", **options})
+        self.memory.take(LIBRARY_WORKSPACE, self._warm_up())
         self._origin = self._record_event(self._streams["direct"]) if measure else None
         if self._origin is not None:
             self._origin.synchronize()
 
     def _add_queue(self, name: str) -> None:
-        self._streams[name] = torch.cuda.Stream(self.torch_device)
+        free = _free_streams.setdefault(self.torch_device, [])
+        self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
+
+    def _warm_up(self) -> int:
+        """Let the matrix library set itself up on the direct stream; returns the bytes that it keeps there."""
+        with torch.cuda.stream(self._streams["direct"]), torch.inference_mode():
+            torch._C._cuda_clearCublasWorkspaces()
+            before = torch.cuda.memory_allocated(self.torch_device)
+            for dtype in (torch.float32, torch.float16):
+                a = torch.zeros(16, 16, dtype=dtype, device=self.torch_device)
+                torch.nn.functional.linear(a, a, a[0])
+            del a
+            self._streams["direct"].synchronize()
+            return torch.cuda.memory_allocated(self.torch_device) - before
 
     def _record_event(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
         event = torch.cuda.Event(enable_timing=self.measure)
@@ -147,8 +167,9 @@ class CudaDevice(Device):
         torch.cuda.synchronize(self.torch_device)
         for name in list(self._memory):
             self._free(name)
-        self._fences.clear() if not self.measure else None
-        gc.collect()
+        # The direct stream first: the next device computes where cuBLAS has its workspace already.
+        streams, self._streams = self._streams, {}
+        _free_streams[self.torch_device] += streams.values()
 
     def timeline(self) -> Timeline:
         """Copies and dispatches as timing events measured them; call it after the host has waited for them.

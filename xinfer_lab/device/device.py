@@ -14,16 +14,18 @@ from typing import TypeVar
 import torch
 
 from xinfer_lab.device.buffers import Buffer, ReadbackHeap, UploadHeap
+from xinfer_lab.device.checker import Findings, StreamChecker
 from xinfer_lab.device.errors import HazardError, StreamError
 from xinfer_lab.device.fence import Fence
-from xinfer_lab.device.hazards import Hazard, HazardChecker
+from xinfer_lab.device.hazards import Hazard
 from xinfer_lab.device.kernels import Access, Cost, Kernel, KernelTable, Operands
 from xinfer_lab.device.memory import MemoryBudget
 from xinfer_lab.device.queue import CommandList, CommandQueue
 from xinfer_lab.device.records import Allocate, AssumeCommon, Dispatch, Free, Record, View
 from xinfer_lab.device.rules import StreamRules
 from xinfer_lab.device.sources import Sources
-from xinfer_lab.device.states import DeviceStates, StateFault, StateTracker
+from xinfer_lab.device.state_faults import StateFault
+from xinfer_lab.device.states import StateTracker
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
 
@@ -73,8 +75,7 @@ class Device(abc.ABC):
         self.hazards: list[Hazard] = []
         self.state_faults: list[StateFault] = []
         self.rules = StreamRules(self.kernels)
-        self._checker = HazardChecker(self.kernels)
-        self._states = DeviceStates(self.kernels)
+        self._checker = StreamChecker(self.kernels)
         self._lists: list[CommandList] = []
         self._calls = 0
         self._names: dict[str, int] = {}
@@ -144,26 +145,29 @@ class Device(abc.ABC):
         return None
 
     def _account(self, record: Record) -> None:
-        if isinstance(record, Allocate) and record.heap == "default":
-            self.memory.take(record.buffer, record.size)
+        if isinstance(record, Allocate):
+            if record.heap == "default":
+                self.memory.take(record.buffer, record.size)
+            self.tracker.allocate(record.buffer, record.heap)
         elif isinstance(record, Free):
             self.memory.give_back(record.buffer)
+            self.tracker.free(record.buffer)
         elif isinstance(record, Dispatch):
             self.memory.reserve_workspace(self.kernels[record.kernel].workspace(record.operands, record.params))
         self._calls = max(self._calls, getattr(record, "call", 0))
 
     def _inspect(self, record: Record) -> None:
-        self.state_faults.extend(self._states.observe(record))
         found = self._checker.observe(record)
-        self.hazards.extend(found)
+        self.hazards.extend(found.hazards)
+        self.state_faults.extend(found.state_faults)
         if found and self.on_hazard == "raise":
-            raise HazardError(found[0].report())
+            raise HazardError(found.report())
 
     def raise_hazards(self) -> None:
         """Raise `HazardError` with the full reports if any hazard or state fault was found so far."""
-        reports = [fault.report() for fault in (*self.hazards, *self.state_faults)]
-        if reports:
-            raise HazardError("\n\n".join(reports))
+        found = Findings(tuple(self.hazards), tuple(self.state_faults))
+        if found:
+            raise HazardError(found.report())
 
     # Command lists and bookkeeping
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import weakref
 
 import torch
 
@@ -20,21 +21,23 @@ class PinnedMemory:
 
     def __init__(self, size: int) -> None:
         self.pinned_bytes = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._map: mmap.mmap | None = mmap.mmap(-1, self.pinned_bytes)
-        whole = torch.frombuffer(self._map, dtype=torch.uint8)
-        self._pointer = whole.data_ptr()
-        self.tensor: torch.Tensor = whole[:size]
-        runtime = torch.cuda.cudart()
-        status = int(runtime.cudaHostRegister(self._pointer, self.pinned_bytes, 0))  # type: ignore[no-untyped-call]
+        whole = torch.frombuffer(mmap.mmap(-1, self.pinned_bytes), dtype=torch.uint8)
+        status = int(torch.cuda.cudart().cudaHostRegister(whole.data_ptr(), self.pinned_bytes, 0))
         if status != 0:
             raise CudaUnavailable(
                 f"{format_bytes(self.pinned_bytes)} of host memory could not be pinned (cudaHostRegister: error {status}). "
                 f"Free host memory, or raise the limit on locked memory (ulimit -l)."
             )
+        self.tensor: torch.Tensor = whole[:size]
+        # The finalizer holds the map, so that it is unpinned before it is unmapped, also when nobody calls close: CUDA
+        # would otherwise take the next map at the same address for registered.
+        self._unpin = weakref.finalize(self, _unpin, whole)
 
     def close(self) -> None:
         """Unpin and let go. No copy may still use it."""
-        if self._map is not None:
-            torch.cuda.cudart().cudaHostUnregister(self._pointer)  # type: ignore[no-untyped-call]
-            self.tensor = torch.empty(0, dtype=torch.uint8)
-            self._map = None
+        self.tensor = torch.empty(0, dtype=torch.uint8)
+        self._unpin()
+
+
+def _unpin(whole: torch.Tensor) -> None:
+    torch.cuda.cudart().cudaHostUnregister(whole.data_ptr())

@@ -141,6 +141,7 @@ class CommandList:
 
     def transition(self, buffer: Buffer, before: str, after: str) -> None:
         """Record a barrier by hand, for exploring what D3D12 accepts. Lists add the barriers that they need themselves."""
+        self.queue.device.tracker.barrier(buffer.name, after)
         self.records.append(
             Transition(
                 queue=self.queue.name, buffer=buffer.name, before=before, after=after, call=0, listed=True,
@@ -151,7 +152,7 @@ class CommandList:
     def _add(self, record: Copy | Dispatch) -> None:
         device = self.queue.device
         for name, state in required_states(record, device.kernels).items():
-            if device.heap_of(name) == "default" and (barrier := device.tracker.use(name, state)):
+            if barrier := device.tracker.use(name, state):
                 before, after = barrier
                 self.records.append(
                     Transition(

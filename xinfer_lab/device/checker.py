@@ -1,0 +1,56 @@
+"""Everything that can be found in a command stream by looking at it: hazards and state faults, record by record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xinfer_lab.device.device_states import DeviceStates
+from xinfer_lab.device.hazards import Hazard, HazardChecker
+from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.records import Record
+from xinfer_lab.device.state_faults import StateFault
+from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.device.tracker_invariant import TrackerInvariant
+
+__all__ = ["Findings", "StreamChecker", "check_stream"]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Hazards (a fence is missing) and state faults (D3D12 rejects it, or the tracker is wrong), in stream order."""
+
+    hazards: tuple[Hazard, ...] = ()
+    state_faults: tuple[StateFault, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to report."""
+        return bool(self.hazards or self.state_faults)
+
+    def report(self) -> str:
+        """All reports, hazards first."""
+        return "\n\n".join(found.report() for found in (*self.hazards, *self.state_faults))
+
+
+class StreamChecker:
+    """Looks at records in issue order: the hazard checker, the device's states and the tracker's invariant together."""
+
+    def __init__(self, kernels: KernelTable) -> None:
+        self._hazards = HazardChecker(kernels)
+        self._states = DeviceStates(kernels)
+        self._invariant = TrackerInvariant(kernels)
+
+    def observe(self, record: Record) -> Findings:
+        """What shows in the next record."""
+        return Findings(
+            self._hazards.observe(record), (*self._states.observe(record), *self._invariant.observe(record))
+        )
+
+
+def check_stream(stream: CommandStream, kernels: KernelTable) -> Findings:
+    """All findings of ``stream``, the same on every machine and run."""
+    checker = StreamChecker(kernels)
+    found = [checker.observe(record) for record in stream]
+    return Findings(
+        tuple(hazard for one in found for hazard in one.hazards),
+        tuple(fault for one in found for fault in one.state_faults),
+    )
