@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xinfer_lab.device.timeline import Timeline
+from xinfer_lab.device.timeline import Flow, Timeline
 from xinfer_lab.views.arrows import choose_flows, draw_arrows, stalls
 from xinfer_lab.views.bars import BAR, Bar, bars, draw_bars
 from xinfer_lab.views.hazard_marks import HazardLike
@@ -54,11 +54,14 @@ class Panel:
         lanes = len(lane_names(self.timeline)) * (BAR + _GAP)
         return (24 if self.heading else 0) + 8 + lanes + (STRIP if self.timeline.memory else -_GAP / 2)
 
+    def flows(self, scale: TimeScale) -> list[Flow]:
+        """The fence edges that are drawn on ``scale``."""
+        return choose_flows(self.timeline.flows, stalls(self.timeline.events, scale), scale)
+
     def notes(self, scale: TimeScale) -> tuple[str, ...]:
         """What the drawing on ``scale`` leaves out."""
         remarks = []
-        drawn = len(choose_flows(self.timeline.flows, stalls(self.timeline.events, scale), scale))
-        if drawn < (total := len(self.timeline.flows)):
+        if (drawn := len(self.flows(scale))) < (total := len(self.timeline.flows)):
             remarks.append(f"{total - drawn} of {total} fence arrows are not drawn, for want of room; the table has them all.")
         lanes = (self._bars(name, scale) for name in lane_names(self.timeline))
         if merged := sum(bar.events for lane in lanes for bar in lane if bar.events > 1):
@@ -87,7 +90,7 @@ class Panel:
         for name, lane_top in tops.items():
             parts += draw_bars(self._bars(name, scale), lane_top, scale)
         stalled = stalls(self.timeline.events, scale)
-        parts += draw_arrows(choose_flows(self.timeline.flows, stalled, scale), stalled, tops, scale)
+        parts += draw_arrows(self.flows(scale), stalled, tops, scale)
         parts += before
         if self.timeline.memory:
             parts += draw_memory_strip(self.timeline.memory, scale, top + len(names) * (BAR + _GAP), self.budget)

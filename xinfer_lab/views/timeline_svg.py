@@ -9,7 +9,7 @@ from xinfer_lab.views.figures import excerpt
 from xinfer_lab.views.hazard_marks import HazardLike, hazard_sentence
 from xinfer_lab.views.legend import LegendItem, draw_legend
 from xinfer_lab.views.picture import Picture
-from xinfer_lab.views.scale import format_time
+from xinfer_lab.views.scale import TimeScale, format_time
 from xinfer_lab.views.slots import SlotSource, as_slot_of
 from xinfer_lab.views.svg import document, element, fit, text
 from xinfer_lab.views.theme import ThemeName, definitions, stylesheet
@@ -46,7 +46,7 @@ def timeline_svg(
         shown = excerpt(timeline, first, last)
         note = f"Excerpt from {format_time(first)} to {format_time(last)} of {format_time(timeline.duration)}."
     panel = Panel(shown, slot, hazards, budget)
-    words = headline(shown) if not note else f"{timeline.clock} · excerpt of {format_time(timeline.duration)}"
+    words = headline(shown) if not note else f"{note.removesuffix('.')} · {timeline.clock}"
     alt = f"{title}. {note} " if note else f"{title}. "
     alt += describe(shown, hazards=hazards, budget=budget, length=last - first)
     svg = draw_panels([panel], title=title, subtitle=words, alt=alt, start=first, end=last, width=width, theme=theme)
@@ -67,7 +67,7 @@ def draw_panels(
         text(12, 26, fit((title,), width - 24, 18.0), font_size=18.0, class_="strong"),
         text(12, 47, fit((subtitle,), width - 24, 13.0), font_size=13.0, class_="muted"),
     ]
-    legend, used = draw_legend(_legend(panels, slots), 12, width - 12, 60)
+    legend, used = draw_legend(_legend(panels, slots, scale), 12, width - 12, 60)
     parts += legend
     top = 60 + used + 8
     bottom = top + sum(panel.height for panel in panels) + 26 * (len(panels) - 1)
@@ -94,14 +94,14 @@ def draw_panels(
     )
 
 
-def _legend(panels: Sequence[Panel], slots: Sequence[int]) -> list[LegendItem]:
+def _legend(panels: Sequence[Panel], slots: Sequence[int], scale: TimeScale) -> list[LegendItem]:
     events = [(panel, event) for panel in panels for event in panel.timeline.events]
     items = [(f"slot {slot}", f"slot {slot}") for slot in slots]
     if any(e.kind not in ("wait", "host_wait") and panel.slot_of(e.record) is None for panel, e in events):
         items.append(("plain", "no slot" if slots else "at work"))
     if any(event.kind in ("wait", "host_wait") for _, event in events):
         items.append(("idle", "waits for a fence"))
-    if any(panel.timeline.flows for panel in panels):
+    if any(panel.flows(scale) for panel in panels):
         items.append(("flow", "signal releases wait"))
     if any(panel.hazards for panel in panels):
         items.append(("hazard", "hazard, on both bars"))

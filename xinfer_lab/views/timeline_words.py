@@ -19,12 +19,15 @@ COLUMNS = ("record", "lane", "what", "label", "slot", "start", "end", "takes", "
 
 
 def headline(timeline: Timeline) -> str:
-    """One line: the clock, the duration, the overlap."""
+    """One line: the duration, the overlap, the clock."""
+    if not timeline.events:
+        return "no events"
     found = figures(timeline)
-    parts = [timeline.clock, format_time(found.duration)]
+    parts = [format_time(found.duration)]
     if len(found.busy) > 1:
         share = format_share(found.overlapped, found.duration)
         parts.append(f"queues overlap for {format_time(found.overlapped)} ({share})")
+    parts.append(timeline.clock)
     return " · ".join(part for part in parts if part)
 
 
