@@ -129,6 +129,7 @@ def _draw(
 
 def _band(uses: Sequence[tuple[int, SlotUse]], slots: Sequence[int], top: float) -> list[str]:
     parts = [text(_GUTTER - 10, top + 24, "computes layer", font_size=13.0, text_anchor="end", class_="muted")]
+    badges: list[str] = []
     body = top + 34
     for place, slot in enumerate(slots):
         y = body + place * _ROW + _ROW / 2 + 4
@@ -145,8 +146,11 @@ def _band(uses: Sequence[tuple[int, SlotUse]], slots: Sequence[int], top: float)
         layer = "?" if use.layer is None else use.layer
         parts.append(text(x + _CELL / 2, top + 24, layer, font_size=13.0, text_anchor="middle", class_="strong"))
         for place, slot in enumerate(slots):
-            parts.append(_cell(use, slot, x, body + place * _ROW))
-    return parts
+            y = body + place * _ROW
+            parts.append(_cell(use, slot, x, y))
+            if use.wrong and slot == use.slot:
+                badges.append(draw_badge(x + _CELL - 5, y + 4, "!"))
+    return parts + badges
 
 
 def _cell(use: SlotUse, slot: int, x: float, y: float) -> str:
@@ -166,5 +170,4 @@ def _cell(use: SlotUse, slot: int, x: float, y: float) -> str:
     ]
     if use.wrong:
         parts.append(element("rect", class_="line hazard", stroke_width=2, **box))
-        parts.append(draw_badge(x + _CELL - 6, y + 4, "!"))
     return "".join(parts)
