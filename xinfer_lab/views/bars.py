@@ -55,7 +55,9 @@ def bars(events: Iterable[TimelineEvent], scale: TimeScale, slot_of: SlotOf) -> 
     for event in sorted(events, key=lambda e: (e.start, e.record)):
         wait = event.kind in WAITS
         left, right = scale.x(event.start), scale.x(event.end)
-        bar = Bar(left, max(right, left + _THIN), wait, None if wait else slot_of(event.record), event.label, _tip(event))
+        bar = Bar(
+            left, max(right, left + _THIN), wait, None if wait else slot_of(event.record), event.label, _tip(event)
+        )
         if thin and right - left < _THIN and left <= drawn[-1].right + 0.5:
             drawn[-1].absorb(bar)
         else:

@@ -17,9 +17,9 @@ _WORK = ("copy", "dispatch")
 class TimelineFigures:
     """Times in seconds. ``busy`` has (lane, seconds with a copy or a kernel under way) for each queue that worked.
 
-    ``overlapped`` is how long at least two queues were busy at once. ``stall`` is the longest wait of a queue or, where no
-    queue waited, of the host; ``stalled`` all waiting of that lane; ``released_by`` the fence edge that ended the stall and
-    ``held_up`` the event that came next on its lane.
+    ``overlapped`` is how long at least two queues were busy at once. ``stall`` is the longest wait of a queue or,
+    where no queue waited, of the host; ``stalled`` all waiting of that lane; ``released_by`` the fence edge that
+    ended the stall and ``held_up`` the event that came next on its lane.
     """
 
     duration: float
@@ -73,7 +73,9 @@ def _longest_wait(timeline: Timeline) -> TimelineEvent | None:
 def figures(timeline: Timeline) -> TimelineFigures:
     """The figures of ``timeline``, from its events alone."""
     stall = _longest_wait(timeline)
-    later = [e for e in timeline.events if stall and e.lane == stall.lane and e.record > stall.record and e.kind != "wait"]
+    later = [
+        e for e in timeline.events if stall and e.lane == stall.lane and e.record > stall.record and e.kind != "wait"
+    ]
     return TimelineFigures(
         duration=timeline.duration,
         busy=tuple((lane, sum(end - start for start, end in spans)) for lane, spans in _busy_spans(timeline).items()),
@@ -96,7 +98,7 @@ def memory_at(timeline: Timeline, seconds: float) -> int:
 
 
 def excerpt(timeline: Timeline, start: float, end: float) -> Timeline:
-    """What happens from ``start`` to ``end`` seconds: events cut to the window, fence edges that touch it, the memory curve."""
+    """What happens from ``start`` to ``end`` seconds: events cut to the window, its fence edges, its memory curve."""
     if not end > start:
         raise ValueError(f"an excerpt needs start < end, not {start} to {end} seconds")
     cut = tuple(
