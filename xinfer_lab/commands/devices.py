@@ -29,8 +29,10 @@ def gpu_spec(name: str) -> GpuSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceChoice:
-    """``kind`` is "auto", "emulated", "cuda" or "cuda:INDEX"; ``schedule`` and ``gpu`` (the virtual clock's) are the emulated
-    device's alone, so that "auto" means emulated where one is given. Raises `CommandError` for what does not exist or fit.
+    """``kind`` is "auto", "emulated", "cuda" or "cuda:INDEX".
+
+    ``schedule`` and ``gpu`` (whose figures the virtual clock has) are the emulated device's alone, so that "auto" means
+    emulated where one is given. Raises `CommandError` for what does not exist or does not fit.
     """
 
     kind: str = "auto"
@@ -43,7 +45,9 @@ class DeviceChoice:
             raise CommandError(f"there is no device {self.kind!r}; choose auto, emulated, cuda or cuda:INDEX")
         emulated_only = "--schedule" if self.schedule is not None else "--gpu" if self.gpu is not None else ""
         if name == "cuda" and emulated_only:
-            raise CommandError(f"{emulated_only} belongs to the emulated device; leave it out, or choose --device emulated")
+            raise CommandError(
+                f"{emulated_only} belongs to the emulated device; leave it out, or choose --device emulated"
+            )
         try:
             open_schedule(self.schedule or "timed")
         except ValueError as error:
@@ -51,11 +55,11 @@ class DeviceChoice:
         gpu_spec(self.gpu or _DEFAULT_GPU)
 
     def open(self, *, memory: int | None = None, check: bool = True, measure: bool = False) -> Device:
-        """The device, with a budget of ``memory`` bytes; hazards are collected. ``measure``: a CUDA device times commands.
+        """The device, with a budget of ``memory`` bytes; it collects hazards. ``measure``: a CUDA device times commands.
 
         Raises `CudaUnavailable`.
         """
-        if self._emulated():
+        if not self.on_cuda:
             spec, schedule = gpu_spec(self.gpu or _DEFAULT_GPU), self.schedule or "timed"
             return EmulatedDevice(spec=spec, schedule=schedule, memory=memory, check=check)
         index = int(self.kind.partition(":")[2] or 0)
@@ -65,7 +69,9 @@ class DeviceChoice:
             raise CudaUnavailable(f"there is no device cuda:{index}; this machine has {last}")
         return CudaDevice(index, memory=memory, check=check, on_hazard="collect", measure=measure)
 
-    def _emulated(self) -> bool:
+    @property
+    def on_cuda(self) -> bool:
+        """Whether this names a CUDA device; "auto" does where there is one and nothing asks for the emulated device."""
         if self.kind != "auto":
-            return self.kind == "emulated"
-        return self.schedule is not None or self.gpu is not None or not torch.cuda.is_available()
+            return self.kind != "emulated"
+        return self.schedule is None and self.gpu is None and torch.cuda.is_available()

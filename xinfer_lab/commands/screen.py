@@ -21,24 +21,32 @@ def screen_width() -> int:
     return max(40, min(_WIDEST, Console().width))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", left: int = 1) -> None:
-    """Print ``rows`` under ``columns``; all but the first ``left`` columns are aligned to the right."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    """Print ``rows`` under ``columns``, with room around; all but the first ``left`` columns are right-aligned."""
     console = Console(highlight=False, markup=False, emoji=False)
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for place, name in enumerate(columns):
-        table.add_column(name, justify="left" if place < left else "right", overflow="fold")
+        table.add_column(name, justify="left" if place < left else "right", overflow="fold", no_wrap=place == 0)
     for row in rows:
         table.add_row(*row)
+    console.print()
     console.print(table)
+    console.print()
 
 
 @contextmanager
 def layer_progress(what: str, layers: int) -> Iterator[Callable[[int], None] | None]:
-    """A callback for each layer that has been read, which moves a bar on standard error; None where that is no terminal."""
+    """A callback for each layer that was read, which moves a bar on standard error; None where that is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
-    look = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("layers"), TimeElapsedColumn())
+    look = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("layers"),
+        TimeElapsedColumn(),
+    )
     with Progress(*look, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=layers)
         yield lambda layer: progress.update(task, completed=layer + 1)

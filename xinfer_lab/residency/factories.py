@@ -86,9 +86,7 @@ def serial_layers(host_memory: str = "pinned", on_layer: Progress | None = None)
     return make
 
 
-def _host_layers(
-    host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None
-) -> HostLayers:
+def _host_layers(host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None) -> HostLayers:
     from xinfer_lab.residency.host import PinnedLayers, StagedLayers
 
     layout = layer_layout(weights.config)
