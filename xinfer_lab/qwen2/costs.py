@@ -1,16 +1,16 @@
 """What the three functions of `layers` cost, from shapes alone.
 
-Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are left
-out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline figure.
-Workspace is an upper bound on what a call allocates at any one time beside its operands; the private workspaces of
-cuBLAS (a fixed size per handle, allocated once) are not in it.
+Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are
+left out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline
+figure. Workspace is an upper bound on what a call allocates at any one time beside its operands; the private workspaces
+of cuBLAS (a fixed size per handle, allocated once) are not in it.
 """
 
 from dataclasses import dataclass
 
 import torch
 
-from xinfer_lab.qwen2.attention import MASK_ALIGNMENT, RECENT_GPU, DeviceTraits, plan_attention
+from xinfer_lab.qwen2.attention import MASK_ALIGNMENT, RECENT_GPU, AttentionPlan, DeviceTraits, plan_attention
 from xinfer_lab.qwen2.layers import LayerSpec
 
 __all__ = ["Work", "attention_pairs", "decoder_layer_work", "embed_work", "lm_head_work"]
@@ -67,7 +67,7 @@ def decoder_layer_work(spec: LayerSpec, *, batch: int, tokens: int, position: in
     pairs = attention_pairs(tokens, position, spec.window)
     projections = (hidden_size + queries + 2 * keys + 2 * max(queries, keys)) * rows * size
     rotation = tokens * spec.head_dim * (4 + 4 + size)
-    attention = rows * queries * size + _attention_workspace(spec, plan.backend, plan.masking, batch, tokens, span, dtype)
+    attention = rows * queries * size + _attention_workspace(spec, plan, batch, tokens, dtype)
     output = (hidden_size + queries) * rows * size
     gated = (2 * max(intermediate_size, hidden_size) + hidden_size) * rows * size
     return Work(
@@ -95,25 +95,24 @@ def _norm_workspace(elements: int, dtype: torch.dtype) -> int:
     return elements * (8 if dtype == torch.float32 else 8 + dtype.itemsize)
 
 
-def _attention_workspace(spec: LayerSpec, backend: str, masking: str, batch: int, tokens: int, span: int,
-                         dtype: torch.dtype) -> int:
-    heads, head_dim = spec.num_attention_heads, spec.head_dim
+def _attention_workspace(spec: LayerSpec, plan: AttentionPlan, batch: int, tokens: int, dtype: torch.dtype) -> int:
+    heads, head_dim, span = spec.num_attention_heads, spec.head_dim, plan.end_key - plan.first_key
     size, rows = dtype.itemsize, batch * tokens * heads
     queries = rows * head_dim
     cached = batch * span * spec.num_key_value_heads * head_dim
     group = heads // spec.num_key_value_heads
     padded = -(-span // MASK_ALIGNMENT) * MASK_ALIGNMENT
     arranged = 2 * queries * size  # queries rearranged for the backend, and the output rearranged for what follows
-    if backend == "math":
+    if plan.backend == "math":
         # fp32 copies of queries, keys and values, scaled queries and keys, and the output; scores before and after
         # the mask and after the softmax; the mask as bool and as float.
-        scores = 3 * rows * span * 4
-        mask = 0 if masking == "none" else tokens * span * (3 + 5 * group)
-        return arranged + 4 * (3 * queries + 3 * cached) + (rows * span if masking != "none" else 0) + scores + mask
+        scores = rows * span * (12 if plan.masking == "none" else 13)
+        mask = 0 if plan.masking == "none" else tokens * span * (3 + 5 * group)
+        return arranged + 4 * (3 * queries + 3 * cached) + scores + mask
     statistics = batch * heads * -(-tokens // 32) * 32 * 4
-    if backend == "flash":
+    if plan.backend == "flash":
         blocks = batch * heads * -(-tokens // 128)
         splits = min(128, -(-span // 64)) if blocks < _MOST_MULTIPROCESSORS else 0
         return arranged + queries * size + statistics + splits * 4 * (queries + rows)
-    mask = tokens * padded * (size + 4) if masking == "explicit" else 0
+    mask = tokens * padded * (size + 4) if plan.masking == "explicit" else 0
     return arranged + queries * (size + 4) + statistics + mask
