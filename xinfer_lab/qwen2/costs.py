@@ -3,7 +3,7 @@
 Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are
 left out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline
 figure. Workspace is an upper bound on what a call allocates at any one time beside its operands; the private workspaces
-of cuBLAS (a fixed size per handle, allocated once) are not in it.
+of cuBLAS (a fixed size per handle, allocated once) and oneDNN (some tens of KiB a thread) are not in it.
 """
 
 from dataclasses import dataclass
@@ -104,11 +104,12 @@ def _attention_workspace(spec: LayerSpec, plan: AttentionPlan, batch: int, token
     padded = -(-span // MASK_ALIGNMENT) * MASK_ALIGNMENT
     arranged = 2 * queries * size  # queries rearranged for the backend, and the output rearranged for what follows
     if plan.backend == "math":
-        # fp32 copies of queries, keys and values, scaled queries and keys, and the output; scores before and after
-        # the mask and after the softmax; the mask as bool and as float.
+        # fp32 copies of what is narrower; scaled queries and keys; the output. Scores before and after the mask and
+        # after the softmax; the mask as bool and as float.
+        copied = 4 * (2 * queries + cached) if size == 4 else 4 * (3 * queries + 3 * cached)
         scores = rows * span * (12 if plan.masking == "none" else 13)
         mask = 0 if plan.masking == "none" else tokens * span * (3 + 5 * group)
-        return arranged + 4 * (3 * queries + 3 * cached) + scores + mask
+        return arranged + copied + scores + mask
     statistics = batch * heads * -(-tokens // 32) * 32 * 4
     if plan.backend == "flash":
         blocks = batch * heads * -(-tokens // 128)
