@@ -62,7 +62,8 @@ def peak_on_cpu(call):
     """The most bytes that a call has allocated at any one time, as PyTorch's allocator reports them."""
     with torch.inference_mode():
         call()  # constants that stay are made once
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True,
+                                    acc_events=True) as profile:
             call()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "trace.json"
@@ -159,9 +160,9 @@ def test_a_layer_stays_within_its_workspace_on_a_gpu(dtype, window, batch, token
         call()  # cuBLAS allocates its own workspace once
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
+        before = torch.cuda.memory_stats()["requested_bytes.all.current"]
         call()
         torch.cuda.synchronize()
-    peak = torch.cuda.max_memory_allocated() - before
+    peak = torch.cuda.memory_stats()["requested_bytes.all.peak"] - before
     bound = layer_work(config, batch, tokens, position, traits_of(torch.device("cuda"))).workspace
-    assert peak <= bound <= 3 * peak + 4 * 1024 * 1024
+    assert peak <= bound <= 3 * peak + 1024 * 1024

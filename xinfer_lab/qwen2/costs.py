@@ -3,7 +3,8 @@
 Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are
 left out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline
 figure. Workspace is an upper bound on what a call allocates at any one time beside its operands; the private workspaces
-of cuBLAS (a fixed size per handle, allocated once) and oneDNN (some tens of KiB a thread) are not in it.
+of cuBLAS (a fixed size per handle, allocated once) and oneDNN (some tens of KiB a thread) are not in it, nor is
+what PyTorch's caching allocator rounds up.
 """
 
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ from xinfer_lab.qwen2.layers import LayerSpec
 __all__ = ["Work", "attention_pairs", "decoder_layer_work", "embed_work", "lm_head_work"]
 
 _SLACK = 32 * 1024
-"""Bytes for the many small tensors of a call and the allocator's rounding up to 512 each."""
+"""Bytes for the many small tensors of a call."""
 
-_MOST_MULTIPROCESSORS = 256
-"""Flash attention splits keys over idle multiprocessors; no GPU so far has more than this."""
+_FLASH_SLOTS = 512
+"""Blocks that flash attention takes a GPU to run at once, 2 a multiprocessor; no GPU so far has more than 256 of them."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,21 @@ def _attention_workspace(spec: LayerSpec, plan: AttentionPlan, batch: int, token
         return arranged + copied + scores + mask
     statistics = batch * heads * -(-tokens // 32) * 32 * 4
     if plan.backend == "flash":
-        blocks = batch * heads * -(-tokens // 128)
-        splits = min(128, -(-span // 64)) if blocks < _MOST_MULTIPROCESSORS else 0
-        return arranged + queries * size + statistics + splits * 4 * (queries + rows)
+        accumulators = _flash_splits(spec, plan, batch, tokens) * 4 * (queries + rows)
+        return arranged + queries * size + statistics + accumulators
     mask = tokens * padded * (size + 4) if plan.masking == "explicit" else 0
     return arranged + queries * (size + 4) + statistics + mask
+
+
+def _flash_splits(spec: LayerSpec, plan: AttentionPlan, batch: int, tokens: int) -> int:
+    """At most into how many parts flash attention (Dao, 2023; its num_splits_heuristic) cuts the keys, each with fp32
+    results of its own: none where blocks of 64 queries fill 0.8 of the GPU, else until 0.85 of the best fill, which any
+    GPU reaches within 7 rounds."""
+    heads, rows = spec.num_attention_heads, tokens
+    if plan.masking == "none":
+        heads, rows = spec.num_key_value_heads, heads // spec.num_key_value_heads
+    blocks = batch * heads * -(-rows // 64)
+    if blocks >= 0.8 * _FLASH_SLOTS:
+        return 0
+    keys_a_block = 256 if spec.head_dim <= 64 else 128 if spec.head_dim <= 128 else 64
+    return min(128, -(-(plan.end_key - plan.first_key) // keys_a_block), -(-7 * _FLASH_SLOTS // blocks))
