@@ -20,7 +20,7 @@ _SLACK = 32 * 1024
 """Bytes for the many small tensors of a call."""
 
 _FLASH_SLOTS = 512
-"""Blocks that flash attention takes a GPU to run at once, 2 a multiprocessor; no GPU so far has more than 256 of them."""
+"""Blocks that flash attention takes a GPU to run at once: 2 a multiprocessor, of which no GPU so far has over 256."""
 
 
 @dataclass(frozen=True)
