@@ -105,6 +105,27 @@ def test_the_operands_for_a_gpu_mean_the_same(traits, half, batch, tokens, posit
     torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("traits", [CPU, RECENT_GPU, TURING])
+@pytest.mark.parametrize("tokens, position", [(1, 6), (5, 0), (3, 4)])
+def test_no_key_is_copied_or_repeated_on_the_way_to_the_backend(monkeypatch, traits, tokens, position):
+    queries, keys, values = operands(2, tokens, position, 2, 3, 0)
+    seen = []
+    real = attention.scaled_dot_product_attention
+
+    def spy(query, key, value, **options):
+        seen.append((key, value))
+        # Only fused backends share a head by a stride of 0; the math backend would write the repetition out.
+        assert (key.stride(1) == 0) == (traits.kind == "cuda" and tokens > 1)
+        return real(query, key, value, **options)
+
+    monkeypatch.setattr(attention, "traits_of", lambda device: traits)
+    monkeypatch.setattr(attention, "_BACKENDS", dict.fromkeys(attention._BACKENDS, attention.SDPBackend.MATH))
+    monkeypatch.setattr(attention, "scaled_dot_product_attention", spy)
+    attend(queries, keys, values, position, None)
+    (key, value), = seen
+    assert (key.data_ptr(), value.data_ptr()) == (keys.data_ptr(), values.data_ptr())
+
+
 def test_the_backend_of_the_plan_is_the_only_one_allowed(monkeypatch):
     allowed = []
     real = attention.sdpa_kernel

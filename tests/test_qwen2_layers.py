@@ -142,6 +142,26 @@ def test_positions_are_relative():
     assert not torch.allclose(keys, moved[100:], atol=0.1)
 
 
+def test_the_key_at_position_0_is_not_turned():
+    hidden, (keys, values) = hidden_of(1, 3), cache(3, 1)
+    run(hidden, keys, values)
+    normed = rms_norm(hidden, WEIGHTS["input_layernorm.weight"], LAYER.rms_norm_eps)
+    key = torch.nn.functional.linear(normed, WEIGHTS["self_attn.k_proj.weight"], WEIGHTS["self_attn.k_proj.bias"])
+    key = key.view(3, 1, 2, 8)
+    torch.testing.assert_close(keys[0], key[0])
+    assert not torch.allclose(keys[1], key[1], atol=0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_far_positions_are_exact_in_narrow_types(dtype):
+    """4001 is no bf16 or fp16 number: angles are worked out in fp32."""
+    exact, narrow = cache(4002, 1, 0.0), [tensor.to(dtype) for tensor in cache(4002, 1, 0.0)]
+    hidden = hidden_of(1, 1)
+    run(hidden, *exact, position=4001)
+    decoder_layer(hidden.to(dtype), {name: tensor.to(dtype) for name, tensor in WEIGHTS.items()}, *narrow, 4001, LAYER)
+    torch.testing.assert_close(narrow[0][4001].float(), exact[0][4001], rtol=0, atol=0.05)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_the_same_call_gives_the_same_bytes(dtype):
     weights = {name: tensor.to(dtype) for name, tensor in WEIGHTS.items()}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, replace
 
 import pytest
@@ -179,6 +180,22 @@ def test_a_write_that_fails_leaves_nothing_half_done(tmp_path, monkeypatch, earl
     assert [item.name for item in tmp_path.iterdir()] == (["model"] if earlier else [])
     if earlier:
         assert contents(directory) == before
+
+
+def test_a_replacement_cut_short_is_no_checkpoint(tmp_path, monkeypatch):
+    directory = write_checkpoint(tmp_path / "model", SMALL)
+    real = os.replace
+
+    def fail_at_the_tokenizer(source, target):
+        if os.fspath(target).endswith("tokenizer.json"):
+            raise OSError(5, "Input/output error")
+        real(source, target)
+
+    monkeypatch.setattr("xinfer_lab.qwen2.synthetic.os.replace", fail_at_the_tokenizer)
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        write_checkpoint(directory, replace(SMALL, seed=1))
+    with pytest.raises(CheckpointError, match=r"no config\.json"):
+        Checkpoint.open(directory)
 
 
 def test_a_file_in_the_way_is_named(tmp_path):
