@@ -91,6 +91,10 @@ class Checkpoint:
             data = data.clone()
         return data.view(WEIGHT_DTYPES[entry.dtype]).view(entry.shape)
 
+    def unmap(self) -> None:
+        """Lets go of the files' pages until the next read, which maps them again. Views that are alive keep their map."""
+        self._maps.clear()
+
     def close(self) -> None:
         """Lets go of the files; further reads raise ValueError. May be called again."""
         self._open = False
