@@ -53,10 +53,8 @@ TITLES = {
 }
 
 EFFECTS = {
-    "read-after-write": "{second} may start before the bytes are there: it works on what {buffer} held before, or on a "
-    "mixture.",
-    "write-after-read": "{second} may replace the bytes while {first} reads them: {first} works on a mixture of old and "
-    "new.",
+    "read-after-write": "{second} may start before the bytes are there: it works on what {buffer} held before, or on a mix.",
+    "write-after-read": "{second} may replace the bytes while {first} reads them, which then works on a mix of old and new.",
     "write-after-write": "Either may come last: what {buffer} holds afterwards is left to chance.",
     "host-write": "The host changes the bytes at once; {first} may run later and take the new bytes for the old ones.",
     "host-read": "The host may see what {buffer} held before, or a mixture: {first} has perhaps not run yet.",
