@@ -14,6 +14,7 @@ from typing import TypeVar
 import torch
 
 from xinfer_lab.device.buffers import Buffer, ReadbackHeap, UploadHeap
+from xinfer_lab.device.device_states import DeviceStates
 from xinfer_lab.device.errors import HazardError, StreamError
 from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.hazards import Hazard, HazardChecker
@@ -23,7 +24,8 @@ from xinfer_lab.device.queue import CommandList, CommandQueue
 from xinfer_lab.device.records import Allocate, AssumeCommon, Dispatch, Free, Record, View
 from xinfer_lab.device.rules import StreamRules
 from xinfer_lab.device.sources import Sources
-from xinfer_lab.device.states import DeviceStates, StateFault, StateTracker
+from xinfer_lab.device.state_faults import StateFault
+from xinfer_lab.device.states import StateTracker
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
 
