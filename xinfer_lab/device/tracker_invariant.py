@@ -128,8 +128,8 @@ class TrackerInvariant:
                 continue
             missing = self._journal.missing_edge(first, self._direct, self._clocks.fences)
             message = (
-                f"the program takes {record.buffer} to be in {COMMON}, but {lane_name(self._direct)} does not wait yet for "
-                f"record {first}, where {lane_name(missing.signaller)} uses it"
+                f"the program takes {record.buffer} to be in {COMMON}, but {lane_name(self._direct)} does not wait yet "
+                f"for record {first}, where {lane_name(missing.signaller)} uses it"
             )
             remedy = f"then assume_common({record.buffer}): first the wait, then the claim"
             moment = self._journal.moment(first, index, missing)
