@@ -1,7 +1,7 @@
 """`QwenModel`: the one forward pass. It asks a `LayerSource` for weights and knows nothing of where they come from.
 
-The residencies are imported where a model is loaded with one, so that the forward pass can be used without them: a lab
-that asks for a residency runs in a process where that module cannot be imported.
+The residencies are imported where a model is loaded with one (`xinfer_lab.residency.factories`), so that the forward pass
+can be used without them: a lab that asks for a residency runs in a process where that module cannot be imported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 
@@ -20,15 +20,20 @@ from xinfer_lab.device.records import Source, View
 from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
-from xinfer_lab.qwen2.layout import layer_layout, resident_tensors
+from xinfer_lab.qwen2.layout import resident_tensors
 from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.factories import (
+    MIN_POOL,
+    Progress,
+    SourceFactory,
+    effective_pool,
+    resident_layers,
+    serial_layers,
+    streaming_layers,
+)
 from xinfer_lab.residency.kernels import layer_params
 from xinfer_lab.residency.load import Uploader
-from xinfer_lab.residency.source import LayerSource
 from xinfer_lab.residency.weights import CheckpointWeights, ModelWeights, group_views
-
-if TYPE_CHECKING:
-    from xinfer_lab.residency.host import HostLayers
 
 __all__ = ["DEFAULT_CONTEXT", "MIN_POOL", "Progress", "QwenModel", "SourceFactory", "effective_pool"]
 
@@ -36,26 +41,6 @@ DEFAULT_CONTEXT = 4096
 """Tokens that the cache has room for unless said otherwise; never more than the model's own maximum."""
 
 _B = TypeVar("_B", bound=Buffer)
-
-MIN_POOL = 2
-"""A pool of one slot cannot overlap anything: the only slot is being read whenever it could be filled."""
-
-Progress = Callable[[int], None]
-"""Called with a layer's number once the host has read that layer."""
-
-SourceFactory = Callable[[Device, ModelWeights], LayerSource]
-"""Makes the layer source of a model; called after everything resident has been allocated."""
-
-
-def effective_pool(pool: int, layers: int) -> int | None:
-    """The slots that a pool of ``pool`` really gets: at least 2; None (everything resident) if it covers all layers.
-
-    Raises `RequestError` for less than 1.
-    """
-    if pool < 1:
-        raise RequestError(f"a pool has at least 1 slot, not {pool}; choose --stream-layers 2 or more, or leave it out")
-    slots = max(MIN_POOL, pool)
-    return slots if slots < layers else None
 
 
 class QwenModel:
@@ -118,14 +103,7 @@ class QwenModel:
         Host memory: two staged chunks of at most 16 MiB while loading, then only what a pass hands in and out. The files
         are mapped while they are read and not afterwards.
         """
-        from xinfer_lab.residency.resident import ResidentLayers
-
-        def make(device: Device, weights: ModelWeights) -> LayerSource:
-            config = weights.config
-            layout = layer_layout(config)
-            return ResidentLayers(device, layout, config.dtype, config.num_hidden_layers, on_layer)
-
-        return cls._open(path, device, make, shape)
+        return cls._open(path, device, resident_layers(on_layer), shape)
 
     @classmethod
     def load_streaming(
@@ -144,19 +122,7 @@ class QwenModel:
         copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through which each
         layer is copied from the mapped files whenever it is uploaded.
         """
-        from xinfer_lab.residency.resident import ResidentLayers
-        from xinfer_lab.residency.streaming import StreamingLayers
-
-        def make(device: Device, weights: ModelWeights) -> LayerSource:
-            config = weights.config
-            layout, layers = layer_layout(config), config.num_hidden_layers
-            slots = effective_pool(pool, layers)
-            if slots is None:
-                return ResidentLayers(device, layout, config.dtype, layers, on_layer)
-            host = _host_layers(host_memory, device, weights, on_layer)
-            return StreamingLayers(device, layout, config.dtype, host, layers, slots)
-
-        return cls._open(path, device, make, shape)
+        return cls._open(path, device, streaming_layers(pool, host_memory, on_layer), shape)
 
     @classmethod
     def load_serial(
@@ -169,14 +135,7 @@ class QwenModel:
         **shape: int | None,
     ) -> QwenModel:
         """The checkpoint at ``path``, each layer uploaded when it is needed and not before: what streaming is compared with."""
-        from xinfer_lab.residency.serial import SerialLayers
-
-        def make(device: Device, weights: ModelWeights) -> LayerSource:
-            config = weights.config
-            host = _host_layers(host_memory, device, weights, on_layer)
-            return SerialLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers)
-
-        return cls._open(path, device, make, shape)
+        return cls._open(path, device, serial_layers(host_memory, on_layer), shape)
 
     @classmethod
     def _open(
@@ -373,16 +332,3 @@ class QwenModel:
         # After an error the device may not be able to drain any more; then the first error is the one to see.
         with contextlib.suppress(*(() if kind is None else (Exception,))):
             self.close()
-
-
-def _host_layers(
-    host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None
-) -> HostLayers:
-    from xinfer_lab.residency.host import PinnedLayers, StagedLayers
-
-    layout = layer_layout(weights.config)
-    if host_memory == "pinned":
-        return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)
-    if host_memory == "staged":
-        return StagedLayers(device, layout)
-    raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
