@@ -3,7 +3,7 @@
 import linecache
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.device_streams import Script, kernels
@@ -144,7 +144,11 @@ def test_one_record_can_race_with_several_queues_and_in_several_ways():
 def test_a_view_without_elements_touches_nothing():
     s = Script()
     s.copy("copy", "slot", "staging")
-    s.use(reads="slot:0:0")
+    s.use(reads="slot:64:64")
+    assert found(s) == []
+    s = Script()
+    s.use(reads="slot:64:64")
+    s.copy("copy", "slot", "staging")
     assert found(s) == []
 
 
@@ -428,6 +432,7 @@ _steps = st.one_of(
     st.tuples(st.sampled_from(("write", "read")), _spans),
     st.tuples(st.sampled_from(("alloc", "free")), st.sampled_from(BUFFERS)),
 )
+_streams = st.one_of(st.lists(_steps, max_size=12), st.lists(_steps, min_size=20, max_size=40))
 
 
 def build(steps):
@@ -531,7 +536,8 @@ def oracle(records):
     return hazards
 
 
-@given(st.lists(_steps, max_size=40))
+@settings(max_examples=300)
+@given(_streams)
 @example([("copy", "copy", "a:0:64", "b:0:64"), ("signal", "copy", 1), ("wait", "direct", "copy", 0)])
 def test_the_checker_agrees_with_all_pairs_by_brute_force(steps):
     records = build(steps)
@@ -540,7 +546,7 @@ def test_the_checker_agrees_with_all_pairs_by_brute_force(steps):
     assert {second for _, _, second in mine} == {second for _, _, second in all_of_them}
 
 
-@given(st.lists(_steps, max_size=40))
+@given(_streams)
 def test_the_clocks_agree_with_the_graph_of_edges(steps):
     records = build(steps)
     before, order = predecessors(records), Ordering(records)
@@ -548,7 +554,7 @@ def test_the_clocks_agree_with_the_graph_of_edges(steps):
         assert {i for i in range(len(records)) if order.before(i, j)} == before[j]
 
 
-@given(st.lists(_steps, max_size=30))
+@given(_streams)
 def test_a_hazard_names_two_records_and_bytes_that_both_touch(steps):
     records = build(steps)
     checker = HazardChecker(KERNELS)
@@ -564,7 +570,7 @@ def test_a_hazard_names_two_records_and_bytes_that_both_touch(steps):
         assert hazard.report().startswith(hazard.headline)
 
 
-@given(st.lists(_steps, max_size=30))
+@given(_streams)
 def test_what_is_issued_later_changes_nothing_about_a_hazard(steps):
     records = build(steps)
     reports = [hazard.report() for hazard in find_hazards(records, KERNELS)]
@@ -573,7 +579,7 @@ def test_what_is_issued_later_changes_nothing_about_a_hazard(steps):
         assert part == reports[: len(part)]
 
 
-@given(st.lists(_steps, max_size=30))
+@given(_streams)
 def test_the_edge_that_a_report_names_removes_the_hazard(steps):
     records = build(steps)
     for hazard in find_hazards(records, KERNELS):
@@ -709,6 +715,14 @@ def test_a_report_reads_notebook_cells():
         assert "           | queue.copy(slot, staging)" in hazard.report().splitlines()
     finally:
         del linecache.cache[name]
+
+
+def test_a_report_reads_a_file_again_that_was_changed(program):
+    path, records = program
+    (hazard,) = find_hazards(records, KERNELS)
+    assert "| copies.copy(slot, staging)" in hazard.report()
+    path.write_text("# one line more than before, and longer\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert "| # one line more than before" in hazard.report()
 
 
 @pytest.mark.parametrize("where", ["", "gone.py:3", "no line", "lab.py:many", ":1"])

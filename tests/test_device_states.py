@@ -239,7 +239,7 @@ def test_heaps_of_the_host_keep_their_state():
     assert (device.state("up"), device.state("down")) == (GENERIC_READ, COPY_DEST)
 
 
-def test_a_freed_name_starts_anew():
+def test_a_name_allocated_again_is_on_the_heap_of_the_new_buffer():
     s = Script()
     s.alloc("x", heap="upload")
     s.free("x")
@@ -359,6 +359,15 @@ def test_without_it_the_next_use_records_a_stale_barrier():
     assert tracker.use("slot", NON_PIXEL_SHADER_RESOURCE) == (COPY_DEST, NON_PIXEL_SHADER_RESOURCE)
 
 
+def test_reads_that_another_call_left_behind_are_joined_by_a_barrier():
+    tracker = StateTracker()
+    tracker.begin_call("copy")
+    assert tracker.use("x", COPY_SOURCE) is None
+    tracker.end_call("copy")
+    tracker.begin_call("direct")
+    assert tracker.use("x", NON_PIXEL_SHADER_RESOURCE) == (COPY_SOURCE, READS)
+
+
 def test_a_barrier_by_hand_is_remembered():
     tracker = StateTracker()
     tracker.begin_call("direct")
@@ -399,7 +408,7 @@ _uses = st.lists(
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from(("direct", "copy")), _uses, st.booleans()), max_size=8))
+@given(st.lists(st.tuples(st.sampled_from(("direct", "copy")), _uses, st.booleans()), min_size=2, max_size=8))
 def test_the_device_never_refuses_what_the_tracker_makes_of_a_list(calls):
     # Stale or not: a tracker that begins with what the last call left records only barriers that D3D12 accepts.
     s, tracker = Script(), StateTracker()
@@ -555,6 +564,28 @@ def test_heaps_of_the_host_are_left_out_and_a_freed_name_starts_anew():
     s.alloc("slot")
     s.use(reads="slot staging", listed=True)
     assert untrue(s.records) == []
+
+
+def test_a_claim_about_a_new_buffer_is_not_about_the_old_one_of_that_name():
+    s = Script()
+    s.alloc("slot")
+    s.copy("copy", "slot", "staging")
+    s.free("slot")
+    s.alloc("slot")
+    s.assume("slot")
+    assert untrue(s.records) == []
+
+
+def test_a_name_that_was_on_an_upload_heap_can_be_tracked_later():
+    s = Script()
+    s.alloc("slot", heap="upload")
+    s.free("slot")
+    s.alloc("slot")
+    s.copy("copy", "slot", "staging", listed=True)
+    s.signal("copy", "copied", 1)
+    s.wait("direct", "copied", 1)
+    reader = s.use(reads="slot", listed=True)
+    assert untrue(s.records) == [("tracker-stale", reader, "slot")]
 
 
 def test_a_claim_inside_of_a_list_keeps_its_place():

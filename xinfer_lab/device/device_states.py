@@ -9,7 +9,7 @@ from xinfer_lab.device.errors import StateError, StreamError
 from xinfer_lab.device.hazard_report import describe, lane_name
 from xinfer_lab.device.journal import Journal
 from xinfer_lab.device.kernels import KernelTable
-from xinfer_lab.device.records import Allocate, Copy, Dispatch, Free, Record, Transition
+from xinfer_lab.device.records import Allocate, Copy, Dispatch, Record, Transition
 from xinfer_lab.device.state_faults import StateFault
 from xinfer_lab.device.states import (
     COMMON,
@@ -70,10 +70,6 @@ class DeviceStates:
         match record:
             case Allocate():
                 self._heaps[record.buffer] = record.heap
-            case Free():
-                self._heaps.pop(record.buffer, None)
-                for states in self._states.values():
-                    states.pop(record.buffer, None)
             case Transition():
                 self._enter_call(record.queue, record.call, index)
                 return self._transition(record, index)
