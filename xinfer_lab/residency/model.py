@@ -6,7 +6,7 @@ can be used without them: a lab that asks for a residency runs in a process wher
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ import torch
 from xinfer_lab.device.buffers import Buffer, ReadbackHeap
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.records import Source, View
+from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
 from xinfer_lab.qwen2.layout import resident_tensors
@@ -47,7 +48,8 @@ class QwenModel:
 
     ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one forward pass
     (default: the whole context); ``positions`` is how many last positions get logits (None: all of a chunk).
-    All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind.
+    All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The workspace of kernels
+    comes on top of it, and is counted when a pass first needs it.
     """
 
     def __init__(
@@ -80,14 +82,14 @@ class QwenModel:
         self._buffers: list[Buffer] = []
         self._checkpoint: Checkpoint | None = None
         self._hidden_out: ReadbackHeap | None = None
-        self._passes = itertools.count()
+        self._closed = False
         device.sources.mount(weights)
         try:
-            self._allocate()
-            self.source = make_source(device, weights)
-        except Exception:
-            device.wait_idle()
-            self._free()
+            with all_or_nothing(device):
+                self._allocate()
+                self.source = make_source(device, weights)
+        except BaseException:
+            device.sources.unmount(weights)
             raise
 
     # Loading
@@ -96,7 +98,11 @@ class QwenModel:
     def load(
         cls, path: str | Path | Checkpoint, device: Device, *, on_layer: Progress | None = None, **shape: int | None
     ) -> QwenModel:
-        """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the class."""
+        """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the class.
+
+        Host memory: two staged chunks of at most 16 MiB while loading, then only what a pass hands in and out. The files
+        are mapped while they are read and not afterwards.
+        """
         return cls._open(path, device, resident_layers(on_layer), shape)
 
     @classmethod
@@ -113,7 +119,8 @@ class QwenModel:
         """The checkpoint at ``path`` with its layers streaming through ``pool`` slots.
 
         A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a pinned
-        copy of all layers, "staged" copies each layer through a small ring when it is uploaded.
+        copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through which each
+        layer is copied from the mapped files whenever it is uploaded.
         """
         return cls._open(path, device, streaming_layers(pool, host_memory, on_layer), shape)
 
@@ -137,10 +144,12 @@ class QwenModel:
         checkpoint = path if isinstance(path, Checkpoint) else Checkpoint.open(path)
         try:
             model = cls(CheckpointWeights(checkpoint), device, make, **shape)  # type: ignore[arg-type]
-        except Exception:
+        except BaseException:
             if checkpoint is not path:
                 checkpoint.close()
             raise
+        # What was read so far was copied: pages that stay mapped would only be a second copy. Staged layers map them again.
+        checkpoint.unmap()
         if checkpoint is not path:
             model._checkpoint = checkpoint
         return model
@@ -159,37 +168,55 @@ class QwenModel:
 
         P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the model's
         dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each layer).
-        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced.
+        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any other
+        error the sequence is as it was before the call: the pass is brought to its end unused, and the next one may follow.
         """
         tokens = self._checked(tokens)
         if self.steps_left == 0:
             self.begin(1)
         count = tokens.shape[1]
-        hidden = self._embed(tokens)
-        for layer in range(self.config.num_hidden_layers):
-            self._run_layer(layer, hidden)
-            if on_layer is not None:
-                on_layer(layer, self._read_hidden(hidden))
-        logits = self._logits(hidden, min(count, self.positions))
+        layers = iter(range(self.config.num_hidden_layers))
+        try:
+            hidden = self._embed(tokens)
+            for layer in layers:
+                self._run_layer(layer, hidden)
+                if on_layer is not None:
+                    on_layer(layer, self._read_hidden(hidden))
+            logits = self._logits(hidden, min(count, self.positions))
+        except BaseException:
+            # A source that failed itself may refuse to go on; what matters then is its own error.
+            with contextlib.suppress(Exception):
+                self._leave_pass(list(layers))
+            raise
         self.position += count
         self.steps_left -= 1
         return logits
 
+    def _leave_pass(self, rest: list[int]) -> None:
+        if len(rest) < self.config.num_hidden_layers:
+            self.steps_left -= 1
+            for layer in rest:
+                self.source.ensure(layer)
+                self.source.release(layer)
+        self._finish()
+
     def _run_layer(self, layer: int, hidden: View) -> None:
         weights = self.source.ensure(layer)
-        with self.device.direct_queue.record(f"layer {layer}") as commands:
-            commands.dispatch(
-                "decoder_layer",
-                params=layer_params(layer_spec(self.config, layer), self.position),
-                hidden=hidden,
-                kv=self._kv[layer],
-                **weights.views,
-            )
-        self.source.release(layer)
+        try:
+            with self.device.direct_queue.record(f"layer {layer}") as commands:
+                commands.dispatch(
+                    "decoder_layer",
+                    params=layer_params(layer_spec(self.config, layer), self.position),
+                    hidden=hidden,
+                    kv=self._kv[layer],
+                    **weights.views,
+                )
+        finally:
+            self.source.release(layer)
 
     def _embed(self, tokens: torch.Tensor) -> View:
         direct = self.device.direct_queue
-        span = self._tokens_in.write(0, tokens, name=f"tokens[{next(self._passes)}]")
+        span = self._tokens_in.write(0, tokens, name=self.device.fresh_name("tokens"))
         shape = (tokens.shape[0], tokens.shape[1])
         ids = self._tokens.view("int64", shape)
         hidden = self._hidden.view(self.config.dtype, (*shape, self.config.hidden_size))
@@ -229,6 +256,8 @@ class QwenModel:
         self._done.wait(value)
 
     def _checked(self, tokens: torch.Tensor) -> torch.Tensor:
+        if self._closed:
+            raise RequestError("this model was closed: load it again")
         if tokens.dim() != 2 or tokens.shape[0] != self.batch or tokens.shape[1] < 1 or tokens.dtype != torch.int64:
             raise RequestError(
                 f"tokens must be int64 of shape ({self.batch}, 1 or more), but are {tokens.dtype} of {tuple(tokens.shape)}"
@@ -279,16 +308,20 @@ class QwenModel:
         self._buffers.append(buffer)
         return buffer
 
-    def _free(self) -> None:
+    def close(self) -> None:
+        """Drain, give all memory back and close the checkpoint if this model opened it. The device stays open.
+
+        May be called again, and in the middle of a run.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self.source.close()
+        self._finish()
         for buffer in self._buffers:
             buffer.free()
         self._buffers = []
-
-    def close(self) -> None:
-        """Drain the source, give all memory back and close the checkpoint if this model opened it. The device stays open."""
-        self.source.close()
-        self.device.wait_idle()
-        self._free()
+        self.device.sources.unmount(self.weights)
         if self._checkpoint is not None:
             self._checkpoint.close()
 
@@ -296,5 +329,6 @@ class QwenModel:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        if kind is None:
+        # After an error the device may not be able to drain any more; then the first error is the one to see.
+        with contextlib.suppress(*(() if kind is None else (Exception,))):
             self.close()

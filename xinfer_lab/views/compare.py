@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xinfer_lab.device.timeline import Timeline
+from xinfer_lab.views.figures import require_finite
 from xinfer_lab.views.hazard_marks import HazardLike, hazard_sentence
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.scale import format_share, format_time
@@ -34,6 +35,8 @@ def compare_timelines(
 
     The table has the rows of both, with the name of its timeline first. Raises ValueError as `timeline_svg` does.
     """
+    require_finite(yours)
+    require_finite(expected)
     slots = as_slot_of(slot_of[0]), as_slot_of(slot_of[1])
     marks = hazards, ()
     timelines = yours, expected

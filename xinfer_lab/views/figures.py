@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from xinfer_lab.device.records import HOST
 from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
 
-__all__ = ["TimelineFigures", "excerpt", "figures", "memory_at", "overlapped"]
+__all__ = ["TimelineFigures", "excerpt", "figures", "memory_at", "overlapped", "require_finite"]
 
 _WORK = ("copy", "dispatch")
 
@@ -85,6 +86,17 @@ def figures(timeline: Timeline) -> TimelineFigures:
         released_by=next((flow for flow in timeline.flows if stall and flow.wait == stall.record), None),
         held_up=min(later, key=lambda event: event.record, default=None),
     )
+
+
+def require_finite(timeline: Timeline) -> None:
+    """Raise ValueError that names the first event without a finite start and an end no earlier than that."""
+    for event in timeline.events:
+        if not (math.isfinite(event.start) and math.isfinite(event.end) and event.start <= event.end):
+            raise ValueError(
+                f"the event of record {event.record} ({event.label or event.kind}) lasts from {event.start} to "
+                f"{event.end} seconds; a view needs finite times, the end no earlier than the start: "
+                "look for a rate of 0 in the GPU's figures"
+            )
 
 
 def memory_at(timeline: Timeline, seconds: float) -> int:

@@ -10,8 +10,8 @@ from xinfer_lab.views.svg import element, number, text, text_width
 __all__ = ["LegendItem", "draw_legend"]
 
 LegendItem = tuple[str, str]
-"""What is drawn and its words. Drawn can be ``"slot 3"``, ``"plain"``, ``"idle"``, ``"outline"``, ``"band"``, ``"flow"``,
-``"hazard"`` and ``"alarm"``."""
+"""What is drawn and its words: ``"slot 3"``, ``"plain"``, ``"idle"``, ``"outline"``, ``"band"``, ``"flow"``,
+``"hazard"`` or ``"alarm"``."""
 
 _SIZE, _ROW = 13.0, 24.0
 

@@ -20,6 +20,7 @@ from typing import Any
 from xinfer_lab.device.records import Copy, HostRead, HostWrite, Record
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Flow, Timeline, TimelineEvent
+from xinfer_lab.views.figures import require_finite
 from xinfer_lab.views.slots import SlotOf, as_slot_of, slots_of
 from xinfer_lab.views.timeline_panel import lane_names
 
@@ -47,6 +48,7 @@ def perfetto_json(timeline: Timeline, stream: CommandStream | None = None) -> di
     before the event that was to release it even begins (a measured clock's jitter) are left out and counted in
     ``otherData``.
     """
+    require_finite(timeline)
     slices, names, threads = _slices(timeline)
     slot_of = slots_of(stream) if stream is not None else as_slot_of(None)
     events = [_complete(item, stream, slot_of) for item in slices]

@@ -85,10 +85,9 @@ def _describe(uses: Sequence[SlotUse], slots: Sequence[int]) -> str:
     number, use = wrong[0]
     held = use.contents.get(use.slot)
     holds = "nothing" if held is None else _named(held.layer)
-    return (
-        f"{words} {len(wrong)} of them find another layer than their own, first use {number} (record {use.record}): "
-        f"it computes {_named(use.layer)} from slot {use.slot}, which holds {holds}."
-    )
+    some = f"{len(wrong)} of them {'finds' if len(wrong) == 1 else 'find'} another layer than the one computed"
+    where = f"it computes {_named(use.layer)} from slot {use.slot}, which holds {holds}"
+    return f"{words} {some}, first use {number} (record {use.record}): {where}."
 
 
 def _draw(

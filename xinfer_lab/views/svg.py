@@ -14,7 +14,7 @@ from collections.abc import Iterable
 __all__ = ["ID", "document", "element", "escape", "fit", "number", "sentence", "text", "text_width"]
 
 ID = "\ue000"
-"""Stands for the picture's own id until `document` knows it. A private-use character: `escape` lets no other one through."""
+"""Stands for the picture's own id until `document` knows it: a private-use character that `escape` replaces."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xinfer_lab.device.timeline import Timeline
-from xinfer_lab.views.figures import excerpt
+from xinfer_lab.views.figures import excerpt, require_finite
 from xinfer_lab.views.hazard_marks import HazardLike, hazard_sentence
 from xinfer_lab.views.legend import LegendItem, draw_legend
 from xinfer_lab.views.picture import Picture
@@ -39,6 +39,7 @@ def timeline_svg(
     ``start`` and ``end`` (seconds) show an excerpt; ``hazards`` are numbered in their order. Raises ValueError for an
     empty excerpt, a width below 320, or an event of infinite length.
     """
+    require_finite(timeline)
     slot = as_slot_of(slot_of)
     shown, note = timeline, ""
     first, last = start if start is not None else 0.0, end if end is not None else timeline.duration
@@ -101,8 +102,14 @@ def draw_panels(
         title=title,
         description=alt,
         style=stylesheet(theme, slots),
-        definitions=definitions(slots),
+        definitions=definitions(slots) + _plot_area(scale, top, bottom),
     )
+
+
+def _plot_area(scale: TimeScale, top: float, bottom: float) -> str:
+    """Where arrows may be drawn: in an excerpt they would leave the axis."""
+    area = element("rect", x=scale.left - 6, y=top, width=scale.width + 12, height=bottom - top)
+    return element("clipPath", area, id="plot")
 
 
 def _legend(panels: Sequence[Panel], slots: Sequence[int], scale: TimeScale) -> list[LegendItem]:

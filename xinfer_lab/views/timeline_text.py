@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.timeline import Timeline, TimelineEvent
+from xinfer_lab.views.figures import require_finite
 from xinfer_lab.views.labels import layer_of
 from xinfer_lab.views.scale import TimeScale, format_time
 from xinfer_lab.views.slots import SlotOf, SlotSource, as_slot_of
@@ -60,6 +61,8 @@ def timelines_text(
     """
     if width < MIN_WIDTH:
         raise ValueError(f"a timeline in text needs at least {MIN_WIDTH} columns, not {width}")
+    for _, timeline in timelines:
+        require_finite(timeline)
     glyphs = _ASCII if (not _can_print_blocks() if ascii is None else ascii) else _BLOCKS
     sources = [as_slot_of(source) for source in (slot_of or [None] * len(timelines))]
     if len(sources) != len(timelines):
