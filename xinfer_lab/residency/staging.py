@@ -70,6 +70,8 @@ class StagingRing:
             self._reclaim()
 
     def close(self) -> None:
-        """Drain, and give the memory back."""
+        """Drain, and give the memory back. May be called again."""
         self.drain()
-        self.heap.free()
+        if self.size:
+            self.heap.free()
+            self.size = 0
