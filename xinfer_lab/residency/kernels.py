@@ -129,6 +129,7 @@ def _check_layer(operands: Operands, params: Params) -> None:
     batch, tokens, size = hidden.shape
     queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
     _want(spec.num_key_value_heads > 0 and spec.head_dim > 0, kernel, f"heads and head_dim must be positive: {spec}")
+    _want(spec.head_dim % 2 == 0, kernel, f"head_dim must be even, since the rotary embedding turns pairs: {spec.head_dim}")
     _want(spec.num_attention_heads % spec.num_key_value_heads == 0 and queries > 0, kernel, f"heads do not divide: {spec}")
     kv = _operand(kernel, operands, "kv", 5, hidden.dtype)
     _shape(kernel, "kv", kv, (2, kv.shape[1], batch, spec.num_key_value_heads, spec.head_dim))
