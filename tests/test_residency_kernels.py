@@ -22,7 +22,8 @@ from xinfer_lab.device.errors import KernelError
 from xinfer_lab.device.kernels import Kernel, Params
 from xinfer_lab.device.records import DTYPE_BYTES, Span, View
 from xinfer_lab.device.tensors import aligned_bytes, slice_view
-from xinfer_lab.qwen2 import LayerSpec
+from xinfer_lab.qwen2 import LayerSpec, costs
+from xinfer_lab.qwen2.attention import DeviceTraits
 from xinfer_lab.residency.kernels import DECODER_LAYER, EMBED, LAYER_WEIGHTS, LM_HEAD, layer_params
 
 GUARD = 512
@@ -401,6 +402,28 @@ def test_the_watcher_sees_reads_writes_and_nothing_in_views() -> None:
     read, written = (watcher.seen(m)[:64].view(16, 4).all(-1).view(4, 4) for m in (watcher.reads, watcher.writes))
     assert written.tolist() == [[True, True, False, False], [True] * 4, [True] * 4, [False] * 4]
     assert read.tolist() == [[True, False, True, True], [True] * 4, [True] + [False] * 3, [True] * 4]
+
+
+# Workspace: what `xinfer_lab.qwen2.costs` says, which its own tests measure
+
+
+@pytest.mark.parametrize("flash", [True, False])
+@every_case
+def test_the_declared_workspace_holds_with_and_without_flash_attention(case: Case, flash: bool) -> None:
+    declared_bytes = case.kernel.workspace(case.operands, case.params)
+    if case.kernel is not DECODER_LAYER:
+        assert declared_bytes > 0
+        return
+    hidden, spec = case.operands["hidden"], dict(case.params)
+    position = spec.pop("position")
+    work = costs.decoder_layer_work(
+        LayerSpec.from_dict(spec), batch=hidden.shape[0], tokens=hidden.shape[1], position=position,
+        hidden_size=hidden.shape[2], intermediate_size=case.operands["mlp.gate_proj.weight"].shape[0],
+        dtype=getattr(torch, hidden.dtype), traits=DeviceTraits("cuda", flash=flash, bfloat16=True),
+    )  # fmt: skip
+    assert declared_bytes >= work.workspace
+    cost = case.kernel.cost(case.operands, case.params)
+    assert (cost.flops, cost.bytes) == (work.flops, work.bytes_read + work.bytes_written)
 
 
 # Refusals
