@@ -94,8 +94,8 @@ def _compare_runs(plan: Plan, choice: DeviceChoice, pool: int, serial: bool, mem
 
     count = len(plan.tokens)
     typer.echo(f"{describe_model(plan.checkpoint.config)}; {plan.passes} passes, the first of {count} tokens")
-    clock = "measured, with the checks on" if choice.on_cuda else "by the virtual clock"
-    typer.echo(f"on {device.name}; times are those of the passes, {clock}")
+    clock = "as measured with the checks on" if choice.on_cuda else "on the virtual clock"
+    typer.echo(f"on {device.name}; times of the passes {clock}")
     print_runs(runs)
     for report in [report for item in runs for report in item.reports]:
         typer.echo(f"{report}\n")
