@@ -7,6 +7,7 @@ can be used without them: a lab that asks for a residency runs in a process wher
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -82,6 +83,8 @@ class QwenModel:
         self._buffers: list[Buffer] = []
         self._checkpoint: Checkpoint | None = None
         self._hidden_out: ReadbackHeap | None = None
+        # Tokens stay in the stream as its inputs, those of earlier models on this device too.
+        self._passes = itertools.count(sum(name.startswith("tokens[") for name in device.sources.inputs))
         self._closed = False
         device.sources.mount(weights)
         try:
@@ -216,7 +219,7 @@ class QwenModel:
 
     def _embed(self, tokens: torch.Tensor) -> View:
         direct = self.device.direct_queue
-        span = self._tokens_in.write(0, tokens, name=self.device.fresh_name("tokens"))
+        span = self._tokens_in.write(0, tokens, name=f"tokens[{next(self._passes)}]")
         shape = (tokens.shape[0], tokens.shape[1])
         ids = self._tokens.view("int64", shape)
         hidden = self._hidden.view(self.config.dtype, (*shape, self.config.hidden_size))
