@@ -194,6 +194,7 @@ class Device(abc.ABC):
 
     def open_list(self, commands: CommandList) -> None:
         """A command list begins to record. One at a time: lists execute in the order in which they are closed."""
+        self._require_open()
         if self._list is not None:
             raise RuntimeError(
                 f"a command list of the {self._list.queue.name} queue is still open: end its `with` block first"

@@ -96,6 +96,8 @@ class View:
 
     def rows(self, start: int, stop: int) -> View:
         """The view ``[start:stop]`` along the first dimension, which is contiguous again."""
+        if not self.shape:
+            raise ValueError("a view without dimensions has no rows")
         if not 0 <= start <= stop <= self.shape[0]:
             raise ValueError(f"rows {start}:{stop} of a view with {self.shape[0]} rows")
         row = self.nbytes // self.shape[0] if self.shape[0] else 0
