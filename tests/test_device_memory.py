@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.device_programs import DEVICES, emulated, kernels
 from xinfer_lab.device.errors import OutOfDeviceMemory, format_bytes
+from xinfer_lab.device.gpu_spec import GPU_SPECS
 from xinfer_lab.device.memory import WORKSPACE, MemoryBudget
 from xinfer_lab.device.simulated import SimulatedDevice
-from xinfer_lab.device.gpu_spec import GPU_SPECS
 
 
 def test_an_allocation_that_does_not_fit_names_who_holds_what():

@@ -144,7 +144,7 @@ def at(data, path):
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=250)
 def test_the_schema_and_the_decoder_agree_on_broken_streams(data):
     broken = json.loads(json.dumps(data.draw(streams).to_dict()))
     for _ in range(data.draw(st.integers(1, 2))):
