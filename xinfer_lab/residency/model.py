@@ -301,7 +301,7 @@ class QwenModel:
         ]
         self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
         self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
-        self._done = device.create_fence("done")
+        self._done = device.create_fence(device.fresh_name("done"))
         uploader = Uploader(device, max(place.nbytes for place in layout.tensors))
         for place in layout.tensors:
             uploader.upload(resident, place.offset, Source(place.name, 0, place.nbytes))
