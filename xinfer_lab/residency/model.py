@@ -121,9 +121,9 @@ class QwenModel:
     ) -> QwenModel:
         """The checkpoint at ``path`` with its layers streaming through ``pool`` slots.
 
-        A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a pinned
-        copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through which each
-        layer is copied from the mapped files whenever it is uploaded.
+        A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a
+        pinned copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through
+        which each layer is copied from the mapped files whenever it is uploaded.
         """
         return cls._open(path, device, streaming_layers(pool, host_memory, on_layer), shape)
 
@@ -151,7 +151,7 @@ class QwenModel:
             if checkpoint is not path:
                 checkpoint.close()
             raise
-        # What was read so far was copied: pages that stay mapped would only be a second copy. Staged layers map them again.
+        # What was read so far was copied: pages that stay mapped would be a second copy. Staged layers map them again.
         checkpoint.unmap()
         if checkpoint is not path:
             model._checkpoint = checkpoint
@@ -171,8 +171,9 @@ class QwenModel:
 
         P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the model's
         dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each layer).
-        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any other
-        error the sequence is as it was before the call: the pass is brought to its end unused, and the next one may follow.
+        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any
+        other error the sequence is as it was before the call: the pass is brought to its end unused, and the next one
+        may follow.
         """
         tokens = self._checked(tokens)
         if self.steps_left == 0:
@@ -196,12 +197,14 @@ class QwenModel:
         return logits
 
     def _leave_pass(self, rest: list[int]) -> None:
-        if len(rest) < self.config.num_hidden_layers:
-            self.steps_left -= 1
-            for layer in rest:
-                self.source.ensure(layer)
-                self.source.release(layer)
-        self._finish()
+        try:
+            if len(rest) < self.config.num_hidden_layers:
+                self.steps_left -= 1
+                for layer in rest:
+                    self.source.ensure(layer)
+                    self.source.release(layer)
+        finally:
+            self._finish()
 
     def _run_layer(self, layer: int, hidden: View) -> None:
         weights = self.source.ensure(layer)
