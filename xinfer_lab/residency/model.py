@@ -79,7 +79,7 @@ class QwenModel:
         self.batch, self.context, self.chunk = batch, context, chunk
         self.positions = chunk if positions is None else min(positions, chunk)
         self.position = 0
-        self.steps_left = 0
+        self.steps_left = self._announced = 0
         self._buffers: list[Buffer] = []
         self._checkpoint: Checkpoint | None = None
         self._hidden_out: ReadbackHeap | None = None
@@ -160,9 +160,14 @@ class QwenModel:
     # Running
 
     def begin(self, steps: int) -> None:
-        """Announce ``steps`` forward passes, so that layers can be fetched ahead across them."""
-        self.source.begin(steps)
-        self.steps_left = steps
+        """Announce ``steps`` forward passes, so that layers can be fetched ahead across them.
+
+        The source begins with the first of them, behind its tokens: they cross the same link, and everything would stand still
+        if they had to wait there for the first layers. Raises ValueError for less than 1.
+        """
+        if steps < 1:
+            raise ValueError(f"a run has at least one step, not {steps}")
+        self.steps_left = self._announced = steps
 
     def forward(
         self, tokens: torch.Tensor, *, on_layer: Callable[[int, torch.Tensor], None] | None = None
@@ -182,6 +187,9 @@ class QwenModel:
         layers = iter(range(self.config.num_hidden_layers))
         try:
             hidden = self._embed(tokens)
+            if self._announced:
+                announced, self._announced = self._announced, 0
+                self.source.begin(announced)
             for layer in layers:
                 self._run_layer(layer, hidden)
                 if on_layer is not None:
