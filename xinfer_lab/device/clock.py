@@ -92,7 +92,7 @@ class VirtualClock:
             case Dispatch():
                 kernel = self._kernels[record.kernel]
                 end = start + self.spec.dispatch_time(kernel.cost(record.operands, record.params))
-                self._reserve(kernel.workspace(record.operands, record.params), start)
+                self._reserve(kernel.workspace(record.operands, record.params))
                 kind = "dispatch"
             case HostWrite() | HostRead():
                 size = record.dst.size if isinstance(record, HostWrite) else record.src.size
@@ -137,12 +137,12 @@ class VirtualClock:
             self._used += change
             self._memory.append(MemorySample(time, self._used))
 
-    def _reserve(self, workspace: int, time: float) -> None:
-        # As the memory budget counts it: room for the largest kernel so far, since kernels run one after another.
+    def _reserve(self, workspace: int) -> None:
+        # As the budget counts it: from its submission on, and once, since kernels run one after another.
         if workspace > self._workspace:
             self._used += workspace - self._workspace
             self._workspace = workspace
-            self._memory.append(MemorySample(time, self._used))
+            self._memory.append(MemorySample(self.now, self._used))
 
     def timeline(self, lanes: tuple[str, ...] = ()) -> Timeline:
         """Everything timed so far. ``lanes`` fixes the order of the queues; the host is last."""
