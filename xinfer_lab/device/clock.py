@@ -49,9 +49,9 @@ def label_of(record: Record) -> str:
 class VirtualClock:
     """Times records in issue order; every wait names a signal that was timed before it, so one pass is enough.
 
-    Rules: a queue runs its commands in order, each no earlier than the host submitted it; copies over the link take turns in
-    each direction, also between queues; the host is busy while it writes staging memory and blocked in a host wait;
-    submitting costs the host nothing.
+    Rules: a queue runs its commands in order, each no earlier than the host submitted it; copies over the link take
+    turns in each direction, also between queues; the host is busy while it writes staging memory and blocked in a host
+    wait; submitting costs the host nothing.
     """
 
     def __init__(self, spec: GpuSpec, kernels: KernelTable) -> None:
@@ -122,9 +122,7 @@ class VirtualClock:
         if record.value <= 0 or position == len(values):
             return start
         signal, time, signal_lane = entries[position]
-        self._flows.append(
-            Flow(record.fence, record.value, signal, time, signal_lane, index, max(time, start), lane)
-        )
+        self._flows.append(Flow(record.fence, record.value, signal, time, signal_lane, index, max(time, start), lane))
         return time
 
     def _account(self, record: Allocate | Free, time: float) -> None:
