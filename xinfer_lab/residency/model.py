@@ -188,8 +188,8 @@ class QwenModel:
         try:
             hidden = self._embed(tokens)
             if self._announced:
-                announced, self._announced = self._announced, 0
-                self.source.begin(announced)
+                self.source.begin(self._announced)
+                self._announced = 0
             for layer in layers:
                 self._run_layer(layer, hidden)
                 if on_layer is not None:
