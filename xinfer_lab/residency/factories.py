@@ -68,7 +68,8 @@ def streaming_layers(pool: int, host_memory: str = "pinned", on_layer: Progress 
         slots = effective_pool(pool, config.num_hidden_layers)
         if slots is None:
             return resident_layers(on_layer)(device, weights)
-        host = _host_layers(host_memory, device, weights, on_layer)
+        # With less room the host, waiting for it, would hold up layers that could be computed beside the upload.
+        host = _host_layers(host_memory, device, weights, on_layer, depth=max(2, slots - 1))
         return StreamingLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers, slots)
 
     return make
@@ -86,12 +87,14 @@ def serial_layers(host_memory: str = "pinned", on_layer: Progress | None = None)
     return make
 
 
-def _host_layers(host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None) -> HostLayers:
+def _host_layers(
+    host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None, depth: int = 2
+) -> HostLayers:
     from xinfer_lab.residency.host import PinnedLayers, StagedLayers
 
     layout = layer_layout(weights.config)
     if host_memory == "pinned":
         return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)
     if host_memory == "staged":
-        return StagedLayers(device, layout)
+        return StagedLayers(device, layout, depth)
     raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")

@@ -122,8 +122,8 @@ class QwenModel:
         """The checkpoint at ``path`` with its layers streaming through ``pool`` slots.
 
         A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a
-        pinned copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through
-        which each layer is copied from the mapped files whenever it is uploaded.
+        pinned copy of all layers, and the files are not mapped afterwards; "staged" keeps room for ``pool - 1``
+        layers (at least 2), through which each layer is copied from the mapped files whenever it is uploaded.
         """
         return cls._open(path, device, streaming_layers(pool, host_memory, on_layer), shape)
 
@@ -188,8 +188,8 @@ class QwenModel:
         try:
             hidden = self._embed(tokens)
             if self._announced:
-                announced, self._announced = self._announced, 0
-                self.source.begin(announced)
+                self.source.begin(self._announced)
+                self._announced = 0
             for layer in layers:
                 self._run_layer(layer, hidden)
                 if on_layer is not None:
