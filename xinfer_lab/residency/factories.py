@@ -6,7 +6,7 @@ Each imports its residency when it makes it: a lab that asks for one runs where 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import layer_layout
@@ -32,6 +32,19 @@ MIN_POOL = 2
 
 Progress = Callable[[int], None]
 """Called with a layer's number once the host has read that layer."""
+
+class PlanLike(Protocol):
+    """What a plan says about layers."""
+
+    @property
+    def layers(self) -> int: ...
+
+    @property
+    def streamed(self) -> tuple[int, ...]: ...
+
+    @property
+    def slots(self) -> int: ...
+
 
 SourceFactory = Callable[[Device, ModelWeights], LayerSource]
 """Makes the layer source of a model; called after everything resident has been allocated."""
@@ -87,9 +100,35 @@ def serial_layers(host_memory: str = "pinned", on_layer: Progress | None = None)
     return make
 
 
+<<<<<<< HEAD
 def _host_layers(
     host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None, depth: int = 2
 ) -> HostLayers:
+=======
+def planned_layers(plan: PlanLike, host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
+    """The layers that ``plan`` streams pass through its slots, all others stay."""
+    from xinfer_lab.residency.host import PinnedLayers, StagedLayers
+    from xinfer_lab.residency.planned import PlannedLayers
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        if not plan.streamed:
+            return resident_layers(on_layer)(device, weights)
+        layout = layer_layout(config)
+        host: HostLayers
+        if host_memory == "pinned":
+            host = PinnedLayers(device, layout, plan.streamed, on_layer)
+        elif host_memory == "staged":
+            host = StagedLayers(device, layout, layers=plan.streamed)
+        else:
+            raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
+        return PlannedLayers(device, layout, config.dtype, host, plan.layers, plan.streamed, plan.slots)
+
+    return make
+
+
+def _host_layers(host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None) -> HostLayers:
+>>>>>>> perf
     from xinfer_lab.residency.host import PinnedLayers, StagedLayers
 
     layout = layer_layout(weights.config)
