@@ -5,7 +5,7 @@ Each imports its residency when it makes it: a lab that asks for one runs where 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from xinfer_lab.device.device import Device
@@ -100,40 +100,35 @@ def serial_layers(host_memory: str = "pinned", on_layer: Progress | None = None)
     return make
 
 
-<<<<<<< HEAD
-def _host_layers(
-    host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None, depth: int = 2
-) -> HostLayers:
-=======
 def planned_layers(plan: PlanLike, host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
     """The layers that ``plan`` streams pass through its slots, all others stay."""
-    from xinfer_lab.residency.host import PinnedLayers, StagedLayers
     from xinfer_lab.residency.planned import PlannedLayers
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
         if not plan.streamed:
             return resident_layers(on_layer)(device, weights)
-        layout = layer_layout(config)
-        host: HostLayers
-        if host_memory == "pinned":
-            host = PinnedLayers(device, layout, plan.streamed, on_layer)
-        elif host_memory == "staged":
-            host = StagedLayers(device, layout, layers=plan.streamed)
-        else:
-            raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
-        return PlannedLayers(device, layout, config.dtype, host, plan.layers, plan.streamed, plan.slots)
+        host = _host_layers(host_memory, device, weights, on_layer, layers=plan.streamed)
+        return PlannedLayers(
+            device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots
+        )
 
     return make
 
 
-def _host_layers(host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None) -> HostLayers:
->>>>>>> perf
+def _host_layers(
+    host_memory: str,
+    device: Device,
+    weights: ModelWeights,
+    on_layer: Progress | None,
+    depth: int = 2,
+    layers: Sequence[int] | None = None,
+) -> HostLayers:
     from xinfer_lab.residency.host import PinnedLayers, StagedLayers
 
     layout = layer_layout(weights.config)
     if host_memory == "pinned":
-        return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)
+        return PinnedLayers(device, layout, layers or range(weights.config.num_hidden_layers), on_layer)
     if host_memory == "staged":
-        return StagedLayers(device, layout, depth)
+        return StagedLayers(device, layout, depth, layers)
     raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
