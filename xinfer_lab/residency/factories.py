@@ -33,6 +33,7 @@ MIN_POOL = 2
 Progress = Callable[[int], None]
 """Called with a layer's number once the host has read that layer."""
 
+
 class PlanLike(Protocol):
     """What a plan says about layers."""
 
@@ -109,9 +110,7 @@ def planned_layers(plan: PlanLike, host_memory: str = "pinned", on_layer: Progre
         if not plan.streamed:
             return resident_layers(on_layer)(device, weights)
         host = _host_layers(host_memory, device, weights, on_layer, layers=plan.streamed)
-        return PlannedLayers(
-            device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots
-        )
+        return PlannedLayers(device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots)
 
     return make
 

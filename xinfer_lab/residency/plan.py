@@ -26,8 +26,8 @@ __all__ = ["Plan", "PlanTimes", "Shape", "make_plan", "predict"]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the model is to run: ``batch`` sequences with room for ``context`` tokens, at most ``chunk`` tokens of each in a pass,
-    logits of the last ``positions``."""
+    """What the model is to run: ``batch`` sequences with room for ``context`` tokens, at most ``chunk`` tokens of each
+    in a pass, logits of the last ``positions``."""
 
     context: int
     batch: int = 1
@@ -39,8 +39,9 @@ class Shape:
 class Plan:
     """Where every byte of device memory goes.
 
-    ``streamed``: the layers that pass through ``slots`` slots (none: everything is resident). ``always`` names what is there
-    whatever the plan (bytes by holder); ``layer_bytes`` is one layer, ``peak`` everything together, within ``budget``.
+    ``streamed``: the layers that pass through ``slots`` slots (none: everything is resident). ``always`` names what is
+    there whatever the plan (bytes by holder); ``layer_bytes`` is one layer, ``peak`` everything together, within
+    ``budget``.
     """
 
     layers: int
@@ -68,8 +69,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PlanTimes:
-    """Seconds of one pass: as the virtual clock has it, and the least that is possible: ``bound`` = max(``resident``, ``link``),
-    computing with everything there, and moving the bytes that are not."""
+    """Seconds of one pass: as the virtual clock has it, and the least that is possible: ``bound`` = max(``resident``,
+    ``link``), computing with everything there, and moving the bytes that are not."""
 
     time: float
     resident: float
@@ -86,7 +87,9 @@ class PlanTimes:
         return "link" if self.link > self.resident else "computing"
 
 
-def make_plan(config: Qwen2Config, shape: Shape, budget: int | None, *, reserved: Mapping[str, int] | None = None) -> Plan:
+def make_plan(
+    config: Qwen2Config, shape: Shape, budget: int | None, *, reserved: Mapping[str, int] | None = None
+) -> Plan:
     """The plan with the most resident layers that ``budget`` bytes allow (None: no limit), and two slots for the rest.
 
     ``reserved``: bytes that the device holds already, by holder. Raises `RequestError` if not even two slots fit.
@@ -102,14 +105,17 @@ def make_plan(config: Qwen2Config, shape: Shape, budget: int | None, *, reserved
         assert budget is not None
         held = ", ".join(f"{name} {format_bytes(size)}" for name, size in sorted(always.items(), key=lambda i: -i[1]))
         raise RequestError(
-            f"{format_bytes(budget)} of device memory are not enough: {format_bytes(base)} are needed besides the layers "
-            f"({held}), and {least} slots of {format_bytes(layer_bytes)} each; use a smaller context or chunk, or a larger budget"
+            f"{format_bytes(budget)} of device memory are not enough: {format_bytes(base)} are needed besides the "
+            f"layers ({held}), and {least} slots of {format_bytes(layer_bytes)} each; use a smaller context or chunk, "
+            f"or a larger budget"
         )
     return Plan(layers, spread(layers, layers - (room - MIN_POOL)), MIN_POOL, layer_bytes, always, budget)
 
 
 def predict(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec) -> tuple[PlanTimes, PlanTimes]:
-    """Times of a pass over ``chunk`` tokens (the prefill) and of a later one over a single token, in the middle of a long run."""
+    """Times of a pass over ``chunk`` tokens (the prefill) and of a later one over a single token, in the middle of a
+    long run.
+    """
     tokens = shape.chunk or shape.context
     prefill = _times(config, shape, plan, spec, tokens, 0)
     position = min(tokens, shape.context - 1)
@@ -117,10 +123,12 @@ def predict(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec) -> tup
 
 
 def _times(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, tokens: int, position: int) -> PlanTimes:
-    # Two passes more than are looked at: the first is not steady yet, the last has nothing to fetch for a pass after it.
+    # Two passes more than are looked at: the first is not steady yet, the last has nothing to fetch for a pass after
+    # it.
     ends: list[float] = []
     moved = 0.0
-    with SimulatedDevice(spec, memory=None, check=False) as device:
+    device = SimulatedDevice(spec, memory=None, check=False)
+    with device:
         model = _model(config, shape, device, plan)
         model.begin(4)
         for _ in range(3):
@@ -131,7 +139,8 @@ def _times(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, tokens:
             copies = [r for r in device.stream.records[first:] if isinstance(r, Copy) and r.queue == "copy"]
             moved = sum(spec.copy_time(copy.dst.size) for copy in copies)
         model.close()
-    with SimulatedDevice(spec, memory=None, check=False) as device:
+    device = SimulatedDevice(spec, memory=None, check=False)
+    with device:
         model = _model(config, shape, device, Plan(plan.layers, (), 0, plan.layer_bytes, {}, None))
         model.position = position
         before = device.now
@@ -141,7 +150,7 @@ def _times(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, tokens:
     return PlanTimes(ends[2] - ends[1], resident, moved)
 
 
-def _model(config: Qwen2Config, shape: Shape, device: Device, plan: Plan) -> QwenModel:
+def _model(config: Qwen2Config, shape: Shape, device: SimulatedDevice, plan: Plan) -> QwenModel:
     return QwenModel(
         SizedWeights(config), device, planned_layers(plan), batch=shape.batch, context=shape.context, chunk=shape.chunk,
         positions=shape.positions,
