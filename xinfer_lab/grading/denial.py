@@ -7,7 +7,7 @@ sandbox, whose process starts with the same denial and never had the modules.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -65,7 +65,7 @@ def deny(names: Iterable[str]) -> Iterator[None]:
 def denied_reference(answer: object, names: Iterable[str]) -> str | None:
     """The first thing from a denied module that ``answer`` was built from (imported earlier, or itself), or None.
 
-    Looks at the names that the function and the functions it calls by name refer to, at its base classes and its methods.
+    An answer of several parts is a mapping by name. Looks at the names that the function and the functions it calls by name refer to, at its base classes and its methods.
     """
     denied = tuple(names)
     seen: set[int] = set()
@@ -78,7 +78,9 @@ def denied_reference(answer: object, names: Iterable[str]) -> str | None:
         home = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)
         if isinstance(home, str) and _covers(denied, home):
             return name if name == home else f"{name} (from {home})"
-        if isinstance(thing, FunctionType):
+        if isinstance(thing, Mapping):
+            todo += [(str(key), value) for key, value in thing.items()]
+        elif isinstance(thing, FunctionType):
             todo += [(used, thing.__globals__[used]) for used in _names(thing.__code__) if used in thing.__globals__]
             cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
             todo += [(free, cell.cell_contents) for free, cell in cells if _filled(cell)]

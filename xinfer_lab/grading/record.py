@@ -4,32 +4,64 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xinfer_lab.grading.denial import DeniedModule, denied_reference, deny
 from xinfer_lab.grading.guard import AnswerTimeout, time_limit
 from xinfer_lab.grading.student_line import Line, defined_at, raised_at, watch_return
-from xinfer_lab.grading.values import encode
+from xinfer_lab.grading.values import Value, encode
 
 if TYPE_CHECKING:
     from xinfer_lab.grading.piece import Case, Question
 
-__all__ = ["SCHEMA", "record_values"]
+__all__ = ["SCHEMA", "Recordable", "record_values", "recording"]
 
 SCHEMA = 1
 """Version of the recorded data's layout."""
 
 
+class Recordable(Protocol):
+    """What recording needs to know of a piece."""
+
+    @property
+    def name(self) -> str:
+        """Lab and piece."""
+
+    @property
+    def denied_modules(self) -> tuple[str, ...]:
+        """Modules that hold the answer."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time that one case may take."""
+
+
 def record_values(question: Question, answer: object, cases: Sequence[Case]) -> dict[str, Any]:
-    """``{"schema", "piece", "defined", "outcomes"}``: for each case what was returned, or raised, and the student's line.
+    """`recording` of what ``answer`` returned on each case: ``returned``, and ``observed`` besides."""
+
+    def ask(answer: object, inputs: Mapping[str, Value], note: dict[str, Any]) -> None:
+        observed: dict[str, Any] = {}
+        try:
+            note["returned"] = encode(question.ask(answer, inputs, observed))
+        finally:
+            note["observed"] = encode(observed)
+
+    return recording(question, answer, cases, ask)
+
+
+def recording(
+    piece: Recordable, answer: object, cases: Sequence[Case], run: Callable[[object, Mapping[str, Value], dict[str, Any]], None]
+) -> dict[str, Any]:
+    """``{"schema", "piece", "defined", "outcomes"}``: for each case what ``run(answer, inputs, note)`` put into ``note``, what was
+    raised, and the student's line.
 
     After the first time-out the remaining cases are not run; their outcomes are missing. Nothing is written to stderr.
     """
     from xinfer_lab.grading.piece import ALWAYS_DENIED
 
-    denied = (*question.denied_modules, *ALWAYS_DENIED)
+    denied = (*piece.denied_modules, *ALWAYS_DENIED)
     outcomes: list[dict[str, Any]] = []
     reference = denied_reference(answer, denied)
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()), deny(denied):
@@ -41,29 +73,29 @@ def record_values(question: Question, answer: object, cases: Sequence[Case]) -> 
                 )
                 outcomes.append(_raised(error, answer))
                 break
-            outcomes.append(_ask(question, answer, case))
+            outcomes.append(_run_case(piece, answer, case, run))
             if outcomes[-1].get("raised", {}).get("type") == AnswerTimeout.__name__:
                 break
-    return {"schema": SCHEMA, "piece": question.name, "defined": _line(defined_at(answer)), "outcomes": outcomes}
+    return {"schema": SCHEMA, "piece": piece.name, "defined": _line(defined_at(answer)), "outcomes": outcomes}
 
 
-def _ask(question: Question, answer: object, case: Case) -> dict[str, Any]:
+def _run_case(
+    piece: Recordable, answer: object, case: Case, run: Callable[[object, Mapping[str, Value], dict[str, Any]], None]
+) -> dict[str, Any]:
     from xinfer_lab.grading.piece import cases_from_data, cases_to_data
 
-    (own,) = cases_from_data(
-        cases_to_data([case])
-    )  # the answer may change its inputs; the next reader must not see that
-    observed: dict[str, Any] = {}
+    # The answer may change its inputs; the next reader must not see that.
+    (own,) = cases_from_data(cases_to_data([case]))
+    note: dict[str, Any] = {}
     with watch_return(answer) as watch:
         try:
-            with time_limit(question.cpu_seconds):
-                returned = question.ask(answer, own.inputs, observed)
-                data = {"returned": encode(returned), "observed": encode(observed)}
+            with time_limit(piece.cpu_seconds):
+                run(answer, own.inputs, note)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            return {**_raised(error, answer), "observed": encode(observed)}
-    return {**data, "line": _line(watch.line)}
+            return {**note, **_raised(error, answer)}
+    return {**note, "line": _line(watch.line)}
 
 
 def _raised(error: BaseException, answer: object) -> dict[str, Any]:

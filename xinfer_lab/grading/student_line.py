@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
-__all__ = ["Line", "Watch", "defined_at", "raised_at", "watch_return"]
+__all__ = ["Line", "Watch", "defined_at", "methods_of", "raised_at", "watch_return"]
 
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -41,6 +41,10 @@ def _line(filename: str, number: int) -> Line:
 
 
 def _code(answer: object) -> CodeType | None:
+    if isinstance(answer, Mapping):
+        answer = next(iter(answer.values()), None)
+    if isinstance(answer, type):
+        answer = next((member for member in vars(answer).values() if isinstance(member, FunctionType)), None)
     answer = getattr(answer, "func", answer)  # functools.partial
     try:
         answer = inspect.unwrap(answer)  # type: ignore[arg-type]
@@ -51,9 +55,22 @@ def _code(answer: object) -> CodeType | None:
 
 
 def defined_at(answer: object) -> Line | None:
-    """The first line of the function ``answer``; None for what was not written in Python."""
+    """The first line of the function ``answer``, or of a class's first method; None for what was not written in Python."""
     code = _code(answer)
     return _line(code.co_filename, code.co_firstlineno) if code else None
+
+
+def methods_of(answer: object) -> dict[str, Line]:
+    """Where each function of ``answer`` begins, by name: a function, a class's methods, or those of a mapping's values."""
+    parts = list(answer.values()) if isinstance(answer, Mapping) else [answer]
+    found: dict[str, Line] = {}
+    for part in parts:
+        members = [m for m in vars(part).values() if isinstance(m, FunctionType)] if isinstance(part, type) else [part]
+        for member in members:
+            code = _code(member)
+            if code is not None:
+                found.setdefault(code.co_name[:100], _line(code.co_filename, code.co_firstlineno))
+    return dict(list(found.items())[:100])
 
 
 def raised_at(traceback: TracebackType | None, answer: object) -> Line | None:

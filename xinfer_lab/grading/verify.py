@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from xinfer_lab.grading.envelope import read_line, read_outcomes, read_raised
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.report import Misconception, Report
 from xinfer_lab.grading.values import BadData, Opaque, Value, decode, shown
@@ -93,7 +94,8 @@ class Judge:
 def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object) -> Report:
     """The report on ``data`` for ``cases``: the first case whose outcome is not right, and the known idea that explains all of them."""
     try:
-        outcomes, defined = _outcomes(piece, cases, data)
+        listed, defined = read_outcomes(piece, cases, data)
+        outcomes = [_outcome(item) for item in listed]
     except BadData as error:
         return Report(piece, False, f"The recording of this answer cannot be read: {error}.")
     wrong: list[tuple[Case, Outcome, Difference]] = []
@@ -281,49 +283,14 @@ def _explains_together(judge: Judge, first: WrongModel, second: WrongModel, case
     return one != truth and two != truth and one + two - truth == outcome.value
 
 
-def _outcomes(piece: str, cases: Sequence[Case], data: object) -> tuple[list[Outcome], str | None]:
-    if type(data) is not dict or set(data) != {"schema", "piece", "defined", "outcomes"}:
-        raise BadData("it has not the fields schema, piece, defined and outcomes")
-    if data["schema"] != 1 or type(data["schema"]) is not int or data["piece"] != piece:
-        raise BadData("it belongs to another piece or another version")
-    listed = data["outcomes"]
-    if type(listed) is not list or len(listed) > len(cases):
-        raise BadData("its outcomes are not a list with at most one for each case")
-    return [_outcome(item) for item in listed], _line(data["defined"])
-
-
-def _outcome(item: object) -> Outcome:
-    if type(item) is not dict:
-        raise BadData("an outcome is not an object")
+def _outcome(item: Mapping[str, Any]) -> Outcome:
     observed = decode(item.get("observed", {"$": "dict", "items": []}))
     if not isinstance(observed, dict):
         raise BadData("what was observed is not a dict")
-    line = _line(item.get("line"))
+    line = read_line(item.get("line"))
     if set(item) <= {"returned", "observed", "line"} and "returned" in item:
         return Outcome(decode(item["returned"]), observed=observed, line=line)
-    if not set(item) <= {"raised", "observed", "line"} or type(item.get("raised")) is not dict:
+    if not set(item) <= {"raised", "observed", "line"} or "raised" not in item:
         raise BadData("an outcome has neither a returned value nor an exception")
-    return _raised(item["raised"], observed, line)
-
-
-def _raised(raised: dict[str, Any], observed: dict[str, Value], line: str | None) -> Outcome:
-    if set(raised) != {"type", "bases", "message", "args"}:
-        raise BadData("an exception has not the fields type, bases, message and args")
-    kind, bases, message = raised["type"], raised["bases"], raised["message"]
-    if not isinstance(kind, str) or not isinstance(message, str) or not isinstance(bases, list):
-        raise BadData("an exception's fields are of the wrong type")
-    if len(bases) > 20 or not all(isinstance(base, str) for base in bases):
-        raise BadData("an exception's bases are not a short list of names")
-    args = decode(raised["args"])
-    if not isinstance(args, list):
-        raise BadData("an exception's arguments are not a list")
-    return Outcome(None, kind[:200], tuple(bases), message[:2000], tuple(args), observed, line)
-
-
-def _line(line: object) -> str | None:
-    match line:
-        case None:
-            return None
-        case {"number": int(number), "text": str(text), **rest} if not rest and type(number) is int:
-            return f"line {min(number, 10**6)}: {text[:200]}"
-    raise BadData("a source line has not a number and a text")
+    raised = read_raised(item["raised"])
+    return Outcome(None, raised.type, raised.bases, raised.message, raised.args, observed, line)

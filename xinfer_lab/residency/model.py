@@ -1,4 +1,8 @@
-"""`QwenModel`: the one forward pass. It asks a `LayerSource` for weights and knows nothing of where they come from."""
+"""`QwenModel`: the one forward pass. It asks a `LayerSource` for weights and knows nothing of where they come from.
+
+The residencies are imported where a model is loaded with one, so that the forward pass can be used without them: a lab
+that asks for a residency runs in a process where that module cannot be imported.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
@@ -17,14 +21,13 @@ from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
 from xinfer_lab.qwen2.layout import layer_layout, resident_tensors
 from xinfer_lab.residency.errors import RequestError
-from xinfer_lab.residency.host import HostLayers, PinnedLayers, StagedLayers
 from xinfer_lab.residency.kernels import layer_params
-from xinfer_lab.residency.resident import ResidentLayers
-from xinfer_lab.residency.serial import SerialLayers
+from xinfer_lab.residency.load import Uploader
 from xinfer_lab.residency.source import LayerSource
-from xinfer_lab.residency.staging import Uploader
-from xinfer_lab.residency.streaming import StreamingLayers
 from xinfer_lab.residency.weights import CheckpointWeights, ModelWeights, group_views
+
+if TYPE_CHECKING:
+    from xinfer_lab.residency.host import HostLayers
 
 __all__ = ["DEFAULT_CONTEXT", "MIN_POOL", "Progress", "QwenModel", "SourceFactory", "effective_pool"]
 
@@ -109,6 +112,7 @@ class QwenModel:
         cls, path: str | Path | Checkpoint, device: Device, *, on_layer: Progress | None = None, **shape: int | None
     ) -> QwenModel:
         """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the class."""
+        from xinfer_lab.residency.resident import ResidentLayers
 
         def make(device: Device, weights: ModelWeights) -> LayerSource:
             config = weights.config
@@ -133,6 +137,8 @@ class QwenModel:
         A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a pinned
         copy of all layers, "staged" copies each layer through a small ring when it is uploaded.
         """
+        from xinfer_lab.residency.resident import ResidentLayers
+        from xinfer_lab.residency.streaming import StreamingLayers
 
         def make(device: Device, weights: ModelWeights) -> LayerSource:
             config = weights.config
@@ -156,6 +162,7 @@ class QwenModel:
         **shape: int | None,
     ) -> QwenModel:
         """The checkpoint at ``path``, each layer uploaded when it is needed and not before: what streaming is compared with."""
+        from xinfer_lab.residency.serial import SerialLayers
 
         def make(device: Device, weights: ModelWeights) -> LayerSource:
             config = weights.config
@@ -304,7 +311,7 @@ class QwenModel:
         self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
         self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
         self._done = device.create_fence("done")
-        uploader = Uploader(device)
+        uploader = Uploader(device, max(place.nbytes for place in layout.tensors))
         for place in layout.tensors:
             uploader.upload(resident, place.offset, Source(place.name, 0, place.nbytes))
         uploader.finish(resident)
@@ -337,6 +344,8 @@ class QwenModel:
 def _host_layers(
     host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None
 ) -> HostLayers:
+    from xinfer_lab.residency.host import PinnedLayers, StagedLayers
+
     layout = layer_layout(weights.config)
     if host_memory == "pinned":
         return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)

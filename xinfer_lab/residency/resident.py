@@ -9,8 +9,8 @@ import torch
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.records import Source
 from xinfer_lab.qwen2.layout import LayerLayout, tensor_name
+from xinfer_lab.residency.load import Uploader
 from xinfer_lab.residency.source import LayerOrder
-from xinfer_lab.residency.staging import Uploader
 from xinfer_lab.residency.weights import LayerSlot, LayerWeights
 
 __all__ = ["ResidentLayers"]
@@ -39,7 +39,7 @@ class ResidentLayers:
         except Exception:
             self._free()
             raise
-        uploader = Uploader(device)
+        uploader = Uploader(device, max(place.nbytes for group in layout.groups for place in group.tensors))
         for layer, slot in enumerate(self._layers):
             for buffer, group in zip(slot.buffers, layout.groups, strict=True):
                 for place in group.tensors:

@@ -1,18 +1,17 @@
-"""A ring allocator over persistently mapped staging memory, and chunked uploads through it."""
+"""A ring allocator over persistently mapped staging memory."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 
-from xinfer_lab.device.buffers import Buffer, UploadHeap
+from xinfer_lab.device.buffers import UploadHeap
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import BufferRangeError
 from xinfer_lab.device.fence import Fence
-from xinfer_lab.device.records import Source
 from xinfer_lab.device.rules import BUFFER_ALIGNMENT
 
-__all__ = ["StagingRing", "Uploader"]
+__all__ = ["StagingRing"]
 
 
 @dataclass(slots=True)
@@ -74,34 +73,3 @@ class StagingRing:
         """Drain, and give the memory back."""
         self.drain()
         self.heap.free()
-
-
-class Uploader:
-    """Uploads named sources of any size into buffers, on the copy queue, in chunks through a staging ring."""
-
-    def __init__(self, device: Device, chunk: int = 2**24) -> None:
-        self._device, self._chunk = device, chunk
-        self._ring = StagingRing(device, 2 * chunk, name=device.fresh_name("staging.load"))
-        self._fence = device.create_fence(device.fresh_name("loaded"))
-
-    def upload(self, buffer: Buffer, offset: int, source: Source) -> None:
-        """Copy ``source`` to ``buffer`` from ``offset`` on. Blocks the host while the ring is full."""
-        done = 0
-        while done < source.size:
-            size = min(self._chunk, source.size - done)
-            start = self._ring.allocate(size)
-            span = self._ring.heap.write(start, Source(source.name, source.offset + done, size))
-            with self._device.copy_queue.record(f"load {source.name}") as commands:
-                commands.copy(buffer.span(offset + done, size), span)
-            self._device.copy_queue.signal(self._fence, self._fence.last_submitted + 1)
-            self._ring.retire(self._fence, self._fence.last_submitted)
-            done += size
-
-    def finish(self, *buffers: Buffer) -> None:
-        """Block the host until everything has arrived, and say so to the tracker for ``buffers``; gives the ring back.
-
-        The host has waited for the copies, and whatever it submits afterwards comes after them: the buffers are in COMMON.
-        """
-        self._ring.close()
-        for buffer in buffers:
-            buffer.assume_common()

@@ -12,11 +12,12 @@ from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import StreamError
 from xinfer_lab.device.records import View
-from xinfer_lab.qwen2.checkpoint import Checkpoint
+from xinfer_lab.qwen2.checkpoint import Checkpoint, expected_shapes
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, layer_layout, resident_tensors, tensor_name
+from xinfer_lab.qwen2.synthetic import synthetic_tensor
 
-__all__ = ["CheckpointWeights", "LayerSlot", "LayerWeights", "ModelWeights", "SizedWeights", "group_views"]
+__all__ = ["CheckpointWeights", "LayerSlot", "LayerWeights", "ModelWeights", "SizedWeights", "SyntheticWeights", "group_views"]
 
 
 class ModelWeights(Protocol):
@@ -75,6 +76,22 @@ class SizedWeights:
     def bytes(self, name: str) -> torch.Tensor:
         """Always raises `StreamError`: there are no bytes."""
         raise StreamError(f"{name!r} is known by its size only: a simulation cannot run on a device that computes")
+
+
+class SyntheticWeights(SizedWeights):
+    """The weights that `xinfer_lab.qwen2.synthetic` makes for a config and a seed, made when asked for; nothing on disk."""
+
+    def __init__(self, config: Qwen2Config, seed: int) -> None:
+        super().__init__(config)
+        self._seed = seed
+        self._shapes = expected_shapes(config)
+
+    def bytes(self, name: str) -> torch.Tensor:
+        """The tensor's bytes, made anew each time: the same for the same config, seed and name."""
+        if name not in self._shapes:
+            raise StreamError(f"this model has no tensor {name!r}")
+        tensor = synthetic_tensor(name, self._shapes[name], self.config, self._seed)
+        return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
 @dataclass(frozen=True, slots=True)

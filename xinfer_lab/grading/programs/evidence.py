@@ -1,0 +1,157 @@
+"""What is known about a recorded run of a model: everything follows from the case and the stream, worked out when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import torch
+
+from xinfer_lab.device.checker import Findings, check_stream
+from xinfer_lab.device.device import KERNELS
+from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.ordering import Ordering
+from xinfer_lab.device.records import Dispatch, HostRead, Record
+from xinfer_lab.device.replay import replay
+from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.grading.programs.model_case import ModelCase
+from xinfer_lab.grading.programs.provenance import Program, read_program
+from xinfer_lab.qwen2.layout import layer_layout
+
+__all__ = ["Evidence", "Fault", "Replayed", "reference_logits"]
+
+_PACKAGE = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A broken rule. ``kind`` names the rule; ``records`` are the ones to look at, the most telling first (its line is shown).
+
+    ``show`` says whether a picture of the schedule helps.
+    """
+
+    kind: str
+    headline: str
+    expected: str = ""
+    got: str = ""
+    records: tuple[int, ...] = ()
+    hint: str = ""
+    show: bool = True
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What the trusted side saw when it replayed the stream: the bytes of each read of the logits, and the peak of device memory."""
+
+    logits: tuple[torch.Tensor, ...]
+    peak: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One case and the stream that was recorded for it.
+
+    ``raised`` is (class name, names of its bases, message, the student's line) if the answer raised; ``lines`` are the texts of the
+    student's source lines by the ``where`` of records, ``methods`` where the answer's functions begin. They come from the student's side: they are shown, never believed.
+    """
+
+    case: ModelCase
+    stream: CommandStream
+    raised: tuple[str, tuple[str, ...], str, str | None] | None = None
+    lines: Mapping[str, str] = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """Hazards and state faults."""
+        return check_stream(self.stream, KERNELS)
+
+    @cached_property
+    def ordering(self) -> Ordering:
+        """Happens-before."""
+        return Ordering(self.stream)
+
+    @cached_property
+    def program(self) -> Program:
+        """Uploads and computed layers."""
+        return read_program(self.stream)
+
+    @cached_property
+    def layer_bytes(self) -> int:
+        """Bytes of a layer's weights, without padding."""
+        return layer_layout(self.case.config).weight_nbytes
+
+    @property
+    def steps(self) -> int:
+        """Layers to be computed, over all passes."""
+        return self.case.steps * self.case.layers
+
+    @cached_property
+    def first_pass(self) -> int:
+        """The index of the first embed dispatch (0 if there is none): what comes before is loading."""
+        for index, record in enumerate(self.stream):
+            if isinstance(record, Dispatch) and record.kernel == "embed":
+                return index
+        return 0
+
+    def replay(self) -> Replayed:
+        """Run the stream on a device of one's own, in check mode, under the case's budget, with one's own weights.
+
+        Raises a `DeviceError` for what no device could do, `OutOfDeviceMemory` among them.
+        """
+        case = self.case
+        seen: list[torch.Tensor] = []
+        device = EmulatedDevice(memory=case.memory)
+        device.sources.mount(case.weights())
+
+        def keep(_: int, record: HostRead, raw: torch.Tensor) -> None:
+            if record.src.buffer == "logits.out":
+                seen.append(raw)
+
+        replay(self.stream, device, on_read=keep, compare_digests=False)
+        return Replayed(tuple(seen), device.memory.use().peak)
+
+    def text_of(self, where: str) -> str:
+        """The text of a source line: the student's as recorded, the package's from its own files."""
+        if where in self.lines:
+            return self.lines[where]
+        path, _, number = where.rpartition(":")
+        file = (_PACKAGE / path).resolve()
+        if not path.startswith("xinfer_lab/") or not file.is_relative_to(_PACKAGE / "xinfer_lab") or not number.isdigit():
+            return ""
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return ""
+        return lines[int(number) - 1].strip() if 0 < int(number) <= len(lines) else ""
+
+    def line_of(self, *records: int) -> str | None:
+        """The first of the student's own lines that issued one of ``records``, as ``"line 7: text"``."""
+        for index in records:
+            where = self.stream[index].where
+            if where in self.lines:
+                return f"{where.removeprefix('your ')}: {self.lines[where]}"
+        return None
+
+    def record(self, index: int) -> Record:
+        """A record by its index."""
+        return self.stream[index]
+
+
+@lru_cache(maxsize=64)
+def reference_logits(case: ModelCase) -> tuple[torch.Tensor, ...]:
+    """The logits of a resident run of ``case`` on a device of one's own: what parity is measured against."""
+    from xinfer_lab.residency.resident import ResidentLayers
+
+    logits: list[torch.Tensor] = []
+    with EmulatedDevice(check=False) as device:
+        make: Callable[..., object] = lambda dev, w: ResidentLayers(  # noqa: E731
+            dev, layer_layout(w.config), w.config.dtype, w.config.num_hidden_layers
+        )
+        model = case.model(case.weights(), device, make)
+        model.begin(case.steps)
+        logits += [model.forward(tokens) for tokens in case.feed()]
+        model.close()
+    return tuple(logits)

@@ -1,0 +1,163 @@
+"""The small models that queue programs are asked to run: drawn per run, described by plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+import torch
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
+from xinfer_lab.device.kernels import Cost
+from xinfer_lab.device.simulated import SimulatedDevice
+from xinfer_lab.grading.values import BadData, Value
+from xinfer_lab.qwen2 import costs
+from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.qwen2.layers import layer_spec
+from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.qwen2.synthetic import SyntheticSpec
+from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.weights import LayerSlot, LayerWeights, ModelWeights, SizedWeights, SyntheticWeights
+
+__all__ = ["ModelCase", "memory_for", "run_model"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCase:
+    """A synthetic model and what it is to run: ``steps`` passes, the first over ``prompt`` tokens of each of ``batch`` sequences.
+
+    ``pool`` is the number of slots (1 for serial); ``memory`` the device's budget in bytes; ``seed`` that of the weights and tokens.
+    """
+
+    layers: int
+    pool: int
+    steps: int
+    prompt: int
+    batch: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    intermediate: int
+    vocab: int
+    dtype: str
+    tied: bool
+    seed: int
+    memory: int
+
+    @classmethod
+    def draw(
+        cls, random: Random, *, layers: int, pool: int, steps: int, slots: int | None = None, dtype: str | None = None
+    ) -> ModelCase:
+        """A case with sizes, tokens and weights from ``random``; the budget has room for ``slots`` (default: ``pool``) slots."""
+        kv_heads = random.choice((1, 2))
+        heads = kv_heads * random.choice((1, 2))
+        case = cls(
+            layers=layers, pool=pool, steps=steps, prompt=random.randint(2, 6), batch=random.choice((1, 1, 2)),
+            hidden=heads * random.choice((8, 16)), heads=heads, kv_heads=kv_heads,
+            intermediate=8 * random.randint(5, 12), vocab=random.choice((64, 96, 128)),
+            dtype=dtype or random.choice(("float32", "float32", "bfloat16", "float16")),
+            tied=random.random() < 0.5, seed=random.randrange(2**31), memory=0,
+        )  # fmt: skip
+        return case.with_memory(pool if slots is None else slots)
+
+    def with_memory(self, slots: int) -> ModelCase:
+        """The same case with a budget of what it needs with ``slots`` slots, and half a layer: not enough for another slot."""
+        return ModelCase(**{**self.inputs(), "memory": memory_for(self, slots)})  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Value]) -> ModelCase:
+        """The case that ``inputs`` describe. Raises `BadData` for anything else."""
+        wanted = cls.__dataclass_fields__
+        if set(inputs) != set(wanted):
+            raise BadData(f"a model case has the fields {', '.join(wanted)}")
+        return cls(**inputs)  # type: ignore[arg-type]
+
+    def inputs(self) -> dict[str, Value]:
+        """The case as the inputs of a `Case`."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @property
+    def label(self) -> str:
+        """The case in a few words."""
+        sequences = f", {self.batch} sequences" if self.batch > 1 else ""
+        return f"{self.layers} layers, pool of {self.pool}, {self.steps} steps{sequences}, {self.dtype}"
+
+    @property
+    def config(self) -> Qwen2Config:
+        """The model's shape."""
+        return SyntheticSpec(
+            layers=self.layers, hidden=self.hidden, heads=self.heads, kv_heads=self.kv_heads,
+            intermediate=self.intermediate, vocab=self.vocab, dtype=self.dtype, tied=self.tied,
+        ).config()  # fmt: skip
+
+    @property
+    def context(self) -> int:
+        """Tokens of cache: exactly what the run needs."""
+        return self.prompt + self.steps - 1
+
+    def weights(self) -> SyntheticWeights:
+        """The model's weights."""
+        return SyntheticWeights(self.config, self.seed)
+
+    def feed(self) -> list[torch.Tensor]:
+        """The given tokens of each pass, [batch, prompt] first and [batch, 1] after."""
+        random = Random(self.seed)
+        counts = [self.prompt] + [1] * (self.steps - 1)
+        return [
+            torch.tensor([[random.randrange(self.vocab) for _ in range(count)] for _ in range(self.batch)])
+            for count in counts
+        ]
+
+    def spec(self, ratio: float = 1.0) -> GpuSpec:
+        """A GPU on which computing one layer in a decode step takes ``ratio`` times its transfer."""
+        config = self.config
+        work = costs.decoder_layer_work(
+            layer_spec(config, 0), batch=self.batch, tokens=1, position=self.context - 1, hidden_size=config.hidden_size,
+            intermediate_size=config.intermediate_size, dtype=config.dtype,
+        )  # fmt: skip
+        cost = Cost(float(work.flops), float(work.bytes_read + work.bytes_written))
+        return GpuSpec.lab(ratio, layer_bytes=layer_layout(config).nbytes, layer_cost=cost)
+
+    def model(self, weights: ModelWeights, device: Device, make_source: object) -> QwenModel:
+        """The model on ``device`` with the layer source that ``make_source(device, weights)`` makes."""
+        return QwenModel(weights, device, make_source, batch=self.batch, context=self.context, chunk=self.prompt)  # type: ignore[arg-type]
+
+
+def run_model(case: ModelCase, weights: ModelWeights, device: Device, make_source: object) -> None:
+    """Run the case's passes with its given tokens, and close the model and the device."""
+    model = case.model(weights, device, make_source)
+    model.begin(case.steps)
+    for tokens in case.feed():
+        model.forward(tokens)
+    model.close()
+    device.close()
+
+
+class _OneSlot:
+    """Memory for a layer and nothing else: enough to see what the rest of a model needs."""
+
+    uploads = 0
+
+    def __init__(self, device: Device, weights: ModelWeights) -> None:
+        self._slot = LayerSlot(device, "slot[0]", layer_layout(weights.config), weights.config.dtype)
+
+    def begin(self, steps: int) -> None: ...
+
+    def ensure(self, layer: int) -> LayerWeights:
+        return self._slot.holding(layer)
+
+    def release(self, layer: int) -> None: ...
+
+    def close(self) -> None:
+        self._slot.free()
+
+
+def memory_for(case: ModelCase, slots: int) -> int:
+    """Bytes of device memory that the case needs with ``slots`` slots, workspace included, and half a layer more."""
+    weights = SizedWeights(case.config)
+    device = SimulatedDevice(GPU_SPECS["laptop"], memory=None, check=False)
+    run_model(case, weights, device, _OneSlot)
+    layer = layer_layout(case.config).nbytes
+    return device.memory.use().peak + (slots - 1) * layer + layer // 2

@@ -1,0 +1,126 @@
+"""What a stream uploaded and computed, worked out from the stream alone: where each byte of a layer's weights came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xinfer_lab.device.records import Copy, Dispatch, HostWrite, Record, Span
+
+__all__ = ["Compute", "Program", "Upload", "read_program"]
+
+_LAYER = re.compile(r"^model\.layers\.(\d+)\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Record ``record`` copied ``weight_bytes`` bytes of layer ``layer``'s weights from an upload heap to ``dst`` on ``queue``."""
+
+    record: int
+    queue: str
+    layer: int
+    dst: Span
+    weight_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Record ``record`` is the ``step``-th decoder layer that was computed (from 0), on ``queue``.
+
+    ``layers`` are the layers whose weights its operands held, by the newest upload before it in the stream: one if all is right,
+    empty where nothing was uploaded. ``uploads`` are those uploads' records.
+    """
+
+    record: int
+    queue: str
+    step: int
+    layers: tuple[int, ...]
+    uploads: tuple[int, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The uploads and computations of a stream in order of issue."""
+
+    uploads: tuple[Upload, ...]
+    computes: tuple[Compute, ...]
+
+    def uploads_of(self, step: int) -> tuple[Upload, ...]:
+        """The uploads that the ``step``-th computed layer used."""
+        wanted = set(self.computes[step].uploads)
+        return tuple(upload for upload in self.uploads if upload.record in wanted)
+
+    def unused(self) -> tuple[Upload, ...]:
+        """Uploads that no computed layer used."""
+        used = {record for compute in self.computes for record in compute.uploads}
+        return tuple(upload for upload in self.uploads if upload.record not in used)
+
+
+class _Contents:
+    """What lies where: disjoint spans of each buffer with what was put there last."""
+
+    def __init__(self) -> None:
+        self._by_buffer: dict[str, list[tuple[Span, object]]] = {}
+
+    def put(self, span: Span, what: object) -> None:
+        kept: list[tuple[Span, object]] = []
+        for old, label in self._by_buffer.get(span.buffer, []):
+            if not old.overlaps(span):
+                kept.append((old, label))
+                continue
+            if old.offset < span.offset:
+                kept.append((Span(old.buffer, old.offset, span.offset - old.offset), label))
+            if span.end < old.end:
+                kept.append((Span(old.buffer, span.end, old.end - span.end), label))
+        self._by_buffer[span.buffer] = [*kept, (span, what)]
+
+    def at(self, span: Span) -> list[tuple[Span, object]]:
+        """What overlaps ``span``."""
+        return [(old, what) for old, what in self._by_buffer.get(span.buffer, []) if old.overlaps(span)]
+
+
+def read_program(records: Iterable[Record]) -> Program:
+    """The program that ``records`` are."""
+    heap, device = _Contents(), _Contents()
+    uploads: list[Upload] = []
+    computes: list[Compute] = []
+    for index, record in enumerate(records):
+        match record:
+            case HostWrite():
+                heap.put(record.dst, record.source.name)
+            case Copy():
+                upload = _upload(index, record, heap)
+                device.put(record.dst, upload)
+                if upload is not None:
+                    uploads.append(upload)
+            case Dispatch(kernel="decoder_layer"):
+                computes.append(_compute(index, record, device, len(computes)))
+    return Program(tuple(uploads), tuple(computes))
+
+
+def _upload(index: int, record: Copy, heap: _Contents) -> Upload | None:
+    found: dict[int, int] = {}
+    for span, name in heap.at(record.src):
+        if (match := _LAYER.match(str(name))) is not None:
+            start, end = max(span.offset, record.src.offset), min(span.end, record.src.end)
+            layer = int(match.group(1))
+            found[layer] = found.get(layer, 0) + end - start
+    if not found:
+        return None
+    layer = max(found, key=lambda key: found[key])
+    return Upload(index, record.queue, layer, record.dst, found[layer])
+
+
+def _compute(index: int, record: Dispatch, device: _Contents, step: int) -> Compute:
+    layers: dict[int, None] = {}
+    used: dict[int, None] = {}
+    for name, view in record.operands.items():
+        if name.startswith(("self_attn.", "mlp.", "input_layernorm", "post_attention_layernorm")):
+            for _, upload in device.at(view.span):
+                if isinstance(upload, Upload):
+                    layers[upload.layer] = None
+                    used[upload.record] = None
+    position = record.params.get("position")
+    return Compute(index, record.queue, step, tuple(layers), tuple(used), position if isinstance(position, int) else -1)

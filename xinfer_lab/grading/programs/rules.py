@@ -1,0 +1,281 @@
+"""What can be asked of a streamed run. Each rule is a function of the evidence that returns the fault it finds, or None."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
+from xinfer_lab.device.hazards import Hazard
+from xinfer_lab.device.records import HostRead, HostWait, HostWrite, Wait
+from xinfer_lab.grading.programs.evidence import Evidence, Fault, reference_logits
+from xinfer_lab.residency.parity import compare_logits, parity_line
+
+__all__ = [
+    "Rule",
+    "each_step_uploads_once",
+    "given_inputs_only",
+    "host_never_blocks",
+    "no_hazard",
+    "no_state_fault",
+    "parity",
+    "right_layers",
+    "right_queues",
+    "uploads_ahead",
+    "uploads_overlap",
+]
+
+Rule = Callable[[Evidence], Fault | None]
+
+_RACES = {
+    "read-after-write": "reads weights that may not have arrived",
+    "write-after-read": "overwrites bytes that may still be read",
+    "write-after-write": "overwrites bytes that may still be written",
+    "host-write": "writes staging memory that a copy may still read",
+    "host-read": "reads memory that a copy may still write",
+    "use-after-free": "uses memory that was given back",
+    "self-wait": "waits for its own signal, which orders nothing",
+    "early-wait": "waits for a value that nobody was asked to signal",
+}
+
+
+def given_inputs_only(evidence: Evidence) -> Fault | None:
+    """Every byte comes from the model's weights or from the given tokens."""
+    feed = evidence.case.feed()
+    given = {f"tokens[{step}]": tokens.numpy().tobytes() for step, tokens in enumerate(feed)}
+    for name, data in evidence.stream.inputs.items():
+        if given.get(name) != data:
+            return Fault(
+                "inputs",
+                "The stream brings bytes of its own.",
+                expected="bytes from the model's weights and the given tokens only",
+                got=f"an input {name!r} of {len(data)} bytes",
+                show=False,
+            )
+    weights = evidence.case.weights()
+    for index, record in enumerate(evidence.stream):
+        if isinstance(record, HostWrite) and record.source.name not in given and weights.nbytes(record.source.name) is None:
+            return Fault("inputs", f"The source {record.source.name!r} is no weight of the model.", records=(index,))
+    return None
+
+
+def right_queues(evidence: Evidence) -> Fault | None:
+    """Layers are uploaded on the copy queue and computed on the direct queue."""
+    for upload in evidence.program.uploads:
+        if upload.queue != "copy" and upload.record > evidence.first_pass:
+            return Fault(
+                "queue",
+                f"Layer {upload.layer} is uploaded on the {upload.queue} queue.",
+                expected="the copy queue uploads while the direct queue computes",
+                got=f"a copy on the {upload.queue} queue, which runs it in turn with the kernels",
+                records=(upload.record,),
+                hint="Submit the copy with device.copy_queue.",
+            )
+    return None
+
+
+def right_layers(evidence: Evidence) -> Fault | None:
+    """Every computed layer finds its own weights in its slot, whatever came before."""
+    layers = evidence.case.layers
+    for compute in evidence.program.computes:
+        wanted = compute.step % layers
+        if compute.layers != (wanted,):
+            found = "no upload at all" if not compute.layers else "layer " + " and ".join(map(str, compute.layers))
+            return Fault(
+                "wrong-layer",
+                f"Layer {wanted} of pass {compute.step // layers} is computed with other weights.",
+                expected=f"the weights of layer {wanted} in its slot",
+                got=found,
+                records=(*compute.uploads, compute.record),
+            )
+    return None
+
+
+def no_hazard(evidence: Evidence) -> Fault | None:
+    """No two accesses race."""
+    if not evidence.findings.hazards:
+        return None
+    hazard = evidence.findings.hazards[0]
+    return hazard_fault(evidence, hazard)
+
+
+def hazard_fault(evidence: Evidence, hazard: Hazard) -> Fault:
+    """The fault that a hazard is."""
+    what = _RACES.get(hazard.kind, "races with another one")
+    return Fault(
+        f"hazard:{hazard.kind}",
+        f"A race: a command {what} ({hazard.kind}).",
+        expected="every two accesses to the same bytes in an order that the fences fix",
+        got=hazard.report(evidence.text_of),
+        records=(hazard.second, hazard.first),
+    )
+
+
+def no_state_fault(evidence: Evidence) -> Fault | None:
+    """The device takes every state, and the tracker agrees with it at each call."""
+    if not evidence.findings.state_faults:
+        return None
+    fault = evidence.findings.state_faults[0]
+    records = (fault.record,) if fault.first is None else (fault.record, fault.first)
+    return Fault(
+        f"state:{fault.kind}",
+        fault.headline,
+        expected="tracker == device state at each ExecuteCommandLists, and no barrier from a state that is not there",
+        got=fault.report(evidence.text_of),
+        records=records,
+        show=False,
+    )
+
+
+def each_step_uploads_once(evidence: Evidence) -> Fault | None:
+    """Every computed layer has an upload of its own, and at most ``pool`` uploads are for steps that never come."""
+    program = evidence.program
+    if len(program.computes) != evidence.steps:
+        return Fault(
+            "incomplete",
+            "The run is not complete.",
+            expected=f"{evidence.steps} computed layers",
+            got=f"{len(program.computes)}",
+        )
+    used: dict[int, int] = {}
+    for compute in program.computes:
+        for record in compute.uploads:
+            if record in used and used[record] != compute.step:
+                return Fault(
+                    "not-uploaded",
+                    f"Step {compute.step} (layer {compute.step % evidence.case.layers}) computes with weights left from step {used[record]}.",
+                    expected="each layer uploaded once for each pass: the slots are refilled",
+                    got="no upload of its own, so more than the pool stays resident",
+                    records=(compute.record, record),
+                    hint="Refill a slot as soon as its layer has been computed.",
+                )
+            used[record] = compute.step
+        moved = sum(upload.weight_bytes for upload in program.uploads_of(compute.step))
+        if moved != evidence.layer_bytes:
+            return Fault(
+                "partial-upload",
+                f"Step {compute.step} computes with weights that were not uploaded whole.",
+                expected=f"{evidence.layer_bytes} bytes of layer {compute.step % evidence.case.layers}",
+                got=f"{moved} bytes",
+                records=(*compute.uploads, compute.record),
+            )
+    extra = program.unused()
+    wasted = sum(upload.weight_bytes for upload in extra)
+    if wasted > evidence.case.pool * evidence.layer_bytes:
+        return Fault(
+            "uploaded-twice",
+            "Layers are uploaded that no step uses.",
+            expected=f"one upload a step, at most {evidence.case.pool} more at the end",
+            got=f"{format_bytes(wasted)} uploaded for nothing, first layer {extra[0].layer}",
+            records=(extra[0].record,),
+        )
+    return None
+
+
+def uploads_ahead(evidence: Evidence) -> Fault | None:
+    """The upload for step s + pool is submitted before step s + 1 is computed: ahead, not when it is needed."""
+    pool = evidence.case.pool
+    for compute in evidence.program.computes:
+        ahead = compute.step + pool
+        if ahead >= len(evidence.program.computes) or pool < 2:
+            continue
+        uploads = evidence.program.computes[ahead].uploads
+        following = evidence.program.computes[compute.step + 1].record
+        if uploads and max(uploads) > following:
+            layer = ahead % evidence.case.layers
+            return Fault(
+                "late-upload",
+                f"The upload of layer {layer} (step {ahead}) is submitted too late to run ahead.",
+                expected=f"submitted once step {compute.step} has been given to the direct queue, before step {compute.step + 1}",
+                got=f"submitted after step {compute.step + 1}",
+                records=(max(uploads), following),
+                hint="Refill a slot in release, as soon as its last read has been submitted.",
+            )
+    return None
+
+
+def uploads_overlap(evidence: Evidence) -> Fault | None:
+    """No happens-before path orders the upload for step s + pool against the computing of steps s + 1 .. s + pool - 1."""
+    pool, computes = evidence.case.pool, evidence.program.computes
+    for step in range(len(computes) - pool):
+        for upload in computes[step + pool].uploads:
+            for between in range(step + 1, step + pool):
+                if not evidence.ordering.concurrent(upload, computes[between].record):
+                    return _ordered(evidence, upload, step, between)
+    return None
+
+
+def _ordered(evidence: Evidence, upload: int, step: int, between: int) -> Fault:
+    computes, layers = evidence.program.computes, evidence.case.layers
+    later = step + evidence.case.pool
+    first, second = sorted((upload, computes[between].record))
+    blocked = [i for i in range(first, second) if isinstance(evidence.stream[i], HostWait)]
+    waits = [i for i in range(first, second) if i in blocked or isinstance(evidence.stream[i], Wait)]
+    if blocked:
+        got = "the host blocks in between, so nothing runs side by side"
+        hint = "Let a queue wait instead of the host: queue.wait(fence, value)."
+    else:
+        got = "a wait puts one after the other"
+        hint = "Wait for no more than the slot's own fence value."
+    return Fault(
+        "no-overlap",
+        f"The upload of layer {later % layers} (step {later}) cannot overlap the computing of layer {between % layers} (step {between}).",
+        expected="nothing orders the two: the copy queue works while the direct queue computes",
+        got=got,
+        records=(*waits[:1], upload, computes[between].record),
+        hint=hint,
+    )
+
+
+def host_never_blocks(evidence: Evidence) -> Fault | None:
+    """While the passes run, the host waits for nothing but the logits: waiting for layers is the queues' business."""
+    logits = [i for i, record in enumerate(evidence.stream) if isinstance(record, HostRead)]
+    last = logits[-1] if logits else len(evidence.stream)
+    for index in range(evidence.first_pass, last):
+        record = evidence.stream[index]
+        if isinstance(record, HostWait) and record.fence != "done":
+            return Fault(
+                "host-blocks",
+                "The host blocks while the passes run.",
+                expected="the host submits and goes on; queues wait for fences",
+                got=f"the host waits for {record.fence} >= {record.value}",
+                records=(index,),
+                hint="Let a queue wait instead of the host: queue.wait(fence, value).",
+            )
+    return None
+
+
+def parity(evidence: Evidence) -> Fault | None:
+    """The stream, replayed with the checker's own weights under the case's budget, gives the resident run's logits byte for byte."""
+    try:
+        replayed = evidence.replay()
+    except OutOfDeviceMemory as error:
+        return Fault(
+            "over-budget",
+            "More device memory is used than the plan allows.",
+            expected=f"a peak of at most {format_bytes(evidence.case.memory)}: {evidence.case.pool} slots beside what stays resident",
+            got=str(error),
+        )
+    except DeviceError as error:
+        return Fault("inadmissible", f"The stream cannot be run: {type(error).__name__}.", got=str(error))
+    expected = reference_logits(evidence.case)
+    got = [raw.view(want.dtype).reshape(want.shape) for raw, want in zip(replayed.logits, expected, strict=False) if raw.numel() == want.nbytes]
+    if len(replayed.logits) != len(expected) or len(got) != len(expected):
+        return Fault(
+            "incomplete",
+            "The run is not complete.",
+            expected=f"the logits of {len(expected)} passes read back",
+            got=f"{len(replayed.logits)}",
+        )
+    equal, largest = compare_logits(expected, got)
+    if equal:
+        return None
+    step = next(i for i, (a, b) in enumerate(zip(expected, got, strict=True)) if not compare_logits([a], [b])[0])
+    return Fault(
+        "parity",
+        "The logits differ from the resident run's.",
+        expected=parity_line(0.0),
+        got=f"{parity_line(largest)}, first in pass {step}" + (" (NaN: memory was read that nobody had written)" if largest != largest else ""),
+    )
+
+

@@ -1,0 +1,170 @@
+"""Judge a recorded queue program on the trusted side. The recording is untrusted input; the truth is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xinfer_lab.device.device import KERNELS
+from xinfer_lab.device.errors import DeviceError, StreamError
+from xinfer_lab.device.records import Allocate
+from xinfer_lab.device.simulated import simulate
+from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.grading.envelope import read_line, read_outcomes, read_raised
+from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.grading.programs.model_case import ModelCase
+from xinfer_lab.grading.programs.rules import Rule
+from xinfer_lab.grading.report import Drawing, Misconception, Report
+from xinfer_lab.grading.values import BadData
+
+__all__ = ["Named", "ProgramJudge", "verify_program"]
+
+MAX_RECORDS = 20_000
+MAX_BUFFER_BYTES = 2**26
+"""A stream may ask for no more host and device memory than this, all its buffers together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A misconception by name: it is the likely cause when ``explains(evidence, fault)``."""
+
+    name: str
+    explanation: str
+    explains: Callable[[Evidence, Fault], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramJudge:
+    """What is asked of a queue program: ``rules`` in order, the first fault is told; ``misconceptions`` that may explain it.
+
+    ``blame`` maps the beginning of a fault's kind to the function of the answer where the remedy belongs: its line is shown when none
+    of the student's lines issued the records of the fault (a line that is missing has issued nothing).
+    """
+
+    rules: tuple[Rule, ...]
+    passed: str
+    misconceptions: tuple[Named, ...] = ()
+    blame: Mapping[str, str] = field(default_factory=dict)
+
+    def blamed(self, kind: str) -> str:
+        """The function where the remedy of a fault of ``kind`` belongs, or ''."""
+        return next((name for prefix, name in self.blame.items() if kind.startswith(prefix)), "")
+
+
+def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data: object) -> Report:
+    """The report on ``data`` for ``cases``: the first fault of the first case that has one."""
+    try:
+        outcomes, defined = read_outcomes(piece, cases, data)
+        found = [_evidence(case, outcome) for case, outcome in zip(cases, outcomes, strict=False)]
+    except (BadData, StreamError) as error:
+        return Report(piece, False, f"The recording of this answer cannot be read: {error}.")
+    for case, evidence in zip(cases, found, strict=False):
+        fault = _raised_fault(evidence) or _first_fault(judge, evidence)
+        if fault is not None:
+            return _report(piece, judge, case, evidence, fault, defined, len(found))
+    if not cases or len(found) < len(cases):
+        return Report(piece, False, f"{len(found)} of {len(cases)} cases were recorded, so there is nothing to pass.")
+    return Report(piece, True, judge.passed, checked=len(cases))
+
+
+def _evidence(case: Case, outcome: Mapping[str, Any]) -> Evidence:
+    if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "raised", "line"}:
+        raise BadData("an outcome of a queue program has the fields stream, lines, methods and line, and raised if it raised")
+    raised = None
+    if "raised" in outcome:
+        error = read_raised(outcome["raised"])
+        raised = (error.type, error.bases, error.message, read_line(outcome["line"]))
+    stream, lines = outcome.get("stream"), outcome.get("lines", {})
+    if stream is None:
+        return Evidence(ModelCase.of(case.inputs), CommandStream(), raised or ("nothing", (), "nothing was recorded", None))
+    if not isinstance(stream, dict) or not isinstance(stream.get("records"), list):
+        raise BadData("a stream is an object with records")
+    if len(stream["records"]) > MAX_RECORDS:
+        raise BadData(f"the stream has {len(stream['records'])} records; at most {MAX_RECORDS} are looked at")
+    if not isinstance(lines, dict) or not all(
+        isinstance(key, str) and isinstance(text, str) and len(text) <= 400 and key.startswith("your line ")
+        for key, text in lines.items()
+    ):
+        raise BadData("the lines of a stream are texts by place")
+    methods = outcome.get("methods", {})
+    if not isinstance(methods, dict) or len(methods) > 100 or not all(isinstance(name, str) for name in methods):
+        raise BadData("the methods of an answer are lines by name")
+    begins = {name: read_line(line) or "" for name, line in methods.items()}
+    decoded = CommandStream.from_dict(stream)
+    if sum(record.size for record in decoded if isinstance(record, Allocate)) > MAX_BUFFER_BYTES:
+        raise BadData(f"the stream allocates more than {MAX_BUFFER_BYTES} bytes")
+    return Evidence(ModelCase.of(case.inputs), decoded, raised, lines, begins)
+
+
+def _first_fault(judge: ProgramJudge, evidence: Evidence) -> Fault | None:
+    try:
+        for rule in judge.rules:
+            if (fault := rule(evidence)) is not None:
+                return fault
+    except DeviceError as error:
+        return Fault("inadmissible", f"The stream cannot be run: {type(error).__name__}.", got=str(error), show=False)
+    return None
+
+
+_RAISED = {
+    "NotImplementedError": ("It is not filled in yet.", "Replace the line that raises it."),
+    "AnswerTimeout": ("It did not come to an end.", "Look for a loop whose end is never reached."),
+    "DeniedModule": (
+        "It uses a module that holds the answer.",
+        "Write this part yourself; the module is closed while the piece is graded.",
+    ),
+    "EarlyWait": ("It waits for a fence value that nobody was asked to signal.", "Submit the signal first, then the wait."),
+    "OutOfDeviceMemory": ("It asks for more device memory than there is.", "Refill the slots instead of adding to them."),
+}
+
+
+def _raised_fault(evidence: Evidence) -> Fault | None:
+    if evidence.raised is None:
+        return None
+    kind, _, message, _ = evidence.raised
+    headline, hint = _RAISED.get(kind, (f"It raised {kind}.", ""))
+    last = (len(evidence.stream) - 1,) if len(evidence.stream) else ()
+    return Fault(f"raised:{kind}", headline, expected="a run to its end", got=message, records=last, hint=hint, show=False)
+
+
+def _report(
+    piece: str, judge: ProgramJudge, case: Case, evidence: Evidence, fault: Fault, defined: str | None, checked: int
+) -> Report:
+    named = next((one for one in judge.misconceptions if one.explains(evidence, fault)), None)
+    raised_line = evidence.raised[3] if evidence.raised else None
+    return Report(
+        piece,
+        False,
+        fault.headline,
+        where=case.label,
+        expected=fault.expected or None,
+        got=fault.got or None,
+        line=raised_line
+        or evidence.line_of(*fault.records)
+        or evidence.methods.get(judge.blamed(fault.kind))
+        or defined,
+        misconception=Misconception(named.name, named.explanation) if named else None,
+        hint=fault.hint or None,
+        picture=_picture(evidence, fault) if fault.show else None,
+        checked=checked,
+    )
+
+
+def _picture(evidence: Evidence, fault: Fault) -> Drawing | None:
+    from xinfer_lab.views.timeline_svg import timeline_svg
+    from xinfer_lab.views.timeline_text import timeline_text
+
+    if not len(evidence.stream):
+        return None
+    timeline = simulate(evidence.stream, evidence.case.spec(), KERNELS)
+    begin = next((event.start for event in timeline.events if event.record >= evidence.first_pass), 0.0)
+    if timeline.duration <= begin:
+        return None
+    end = min(timeline.duration, begin + (timeline.duration - begin) * min(1.0, 14 / max(1, evidence.steps)))
+    hazards = [h for h in evidence.findings.hazards if h.second in fault.records][:1]
+    picture = timeline_svg(
+        timeline, title="Your schedule, where it fails", hazards=hazards, start=begin, end=end, budget=None
+    )
+    return Drawing(picture.svg, picture.alt, timeline_text(timeline))
