@@ -30,7 +30,8 @@ class CheckFailed(AssertionError):
 def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
     """Ask ``answer`` the cases of ``piece`` and say whether it is right; raises `CheckFailed` where it is not.
 
-    ``seed`` chooses the cases; None draws ones that nobody has seen. Prints one line where all is right, and nothing to stderr.
+    ``seed`` chooses the cases; None draws ones that nobody has seen. Prints one line where all is right, and nothing
+    to stderr.
     """
     report = examine(piece, answer, seed=secrets.randbits(32) if seed is None else seed)
     if not report.passed:
@@ -39,7 +40,8 @@ def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
 
 
 def examine(piece: str, answer: object, *, seed: int = VISIBLE) -> Report:
-    """The report on ``answer``, by the same road as marking: what passes between recording and verifying is JSON text."""
+    """The report on ``answer``, by the same road as marking: what passes between recording and verifying is JSON
+    text."""
     asked = find_piece(piece)
     cases = asked.draw(seed)
     data = asked.record(answer, cases)

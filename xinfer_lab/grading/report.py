@@ -10,6 +10,10 @@ from typing import Any
 __all__ = ["Drawing", "Misconception", "Report"]
 
 
+_HEAD = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:nowrap"
+_CELL = "text-align:left;white-space:pre-wrap;font-family:monospace"
+
+
 @dataclass(frozen=True, slots=True)
 class Misconception:
     """A known wrong model that explains what was returned: its name, and one sentence that corrects it."""
@@ -31,8 +35,8 @@ class Drawing:
 class Report:
     """The verdict on one piece. Every field is plain text or None, so that it can be stored, sent and shown anywhere.
 
-    ``where`` is the first case and the place in it at which the answer and the truth part; ``line`` is the student's own.
-    ``checked`` counts the cases that were compared.
+    ``where`` is the first case and the place in it at which the answer and the truth part; ``line`` is the student's
+    own. ``checked`` counts the cases that were compared.
     """
 
     piece: str
@@ -73,8 +77,7 @@ class Report:
         """The report for a notebook: headings and a table, readable without colour, nothing loaded from elsewhere."""
         colour, mark = ("#1b7f3b", "passed") if self.passed else ("#b3261e", "not yet")
         cells = "".join(
-            f'<tr><th scope="row" style="text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:nowrap">{label}</th>'
-            f'<td style="text-align:left;white-space:pre-wrap;font-family:monospace">{escape(text)}</td></tr>'
+            f'<tr><th scope="row" style="{_HEAD}">{label}</th><td style="{_CELL}">{escape(text)}</td></tr>'
             for label, text in self.rows()
         )
         table = f'<table style="border:0;margin:4px 0 0 0">{cells}</table>' if cells and not self.passed else ""
@@ -85,7 +88,8 @@ class Report:
             else ""
         )
         return (
-            f'<div style="border-left:4px solid {colour};padding:4px 10px;margin:4px 0"><strong>{escape(self.piece)}: {mark}.</strong> '
+            f'<div style="border-left:4px solid {colour};padding:4px 10px;margin:4px 0">'
+            f"<strong>{escape(self.piece)}: {mark}.</strong> "
             f"{escape(self.headline)}{table}{picture}</div>"
         )
 

@@ -1,4 +1,5 @@
-"""Judge recorded data on the trusted side: data is untrusted input, and the truth is computed here, from the cases alone."""
+"""Judge recorded data on the trusted side: data is untrusted input, and the truth is computed here, from the cases
+alone."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ class Refuses:
 
 @dataclass(frozen=True, slots=True)
 class WrongModel:
-    """A known wrong idea as a function of a case's inputs. ``model`` returns what that idea would answer (a value, or `Refuses`)."""
+    """A known wrong idea as a function of a case's inputs.
+
+    ``model`` returns what that idea would answer (a value, or `Refuses`).
+    """
 
     name: str
     explanation: str
@@ -45,7 +49,8 @@ class WrongModel:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an answer did on one case, decoded: it returned ``value``, or raised (``raised`` is the class, with ``bases``)."""
+    """What an answer did on one case, decoded: it returned ``value``, or raised (``raised`` is the class, with
+    ``bases``)."""
 
     value: Value = None
     raised: str | None = None
@@ -61,7 +66,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where an answer and the truth part: ``path`` inside the value (empty for the whole of it), and both sides for people."""
+    """Where an answer and the truth part: ``path`` inside the value (empty for the whole of it), and both sides for
+    people."""
 
     path: str
     expected: str
@@ -92,7 +98,8 @@ class Judge:
 
 
 def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object) -> Report:
-    """The report on ``data`` for ``cases``: the first case whose outcome is not right, and the known idea that explains all of them."""
+    """The report on ``data`` for ``cases``: the first case whose outcome is not right, and the known idea that
+    explains all of them."""
     try:
         listed, defined = read_outcomes(piece, cases, data)
         outcomes = [_outcome(item) for item in listed]
@@ -206,7 +213,8 @@ def _side(value: Value) -> str:
 def first_difference(expected: Value, got: Value, path: str = "") -> tuple[str, Value, Value, str] | None:
     """The first place where two decoded values part: ``(path, expected, got, why)``; None where they are equal.
 
-    Types count: ``True`` is not 1, ``2.0`` is not 2, and NaN equals nothing. ``why`` is '' where only the values differ.
+    Types count: ``True`` is not 1, ``2.0`` is not 2, and NaN equals nothing. ``why`` is '' where only the values
+    differ.
     """
     if type(expected) is not type(got):
         return path, expected, got, f"{_type_name(expected)} was asked for, this is {_type_name(got)}"
@@ -260,7 +268,8 @@ def _type_name(value: Value) -> str:
 
 
 def _misconception(judge: Judge, outcomes: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
-    """The known wrong idea, or the sum of two, that gives exactly what the answer gave, in the cases it got right too."""
+    """The known wrong idea, or the sum of two, that gives exactly what the answer gave, in the cases it got right
+    too."""
     for model in judge.wrong:
         if all(_explains(judge, model, case, outcome) for case, outcome in outcomes):
             return model.misconception

@@ -71,8 +71,8 @@ def _swapped(inputs: Inputs) -> Value:
 def _call(case: Case) -> str:
     sizes = case.inputs["sizes"]
     return (
-        f"decide_residency({{'layers': {sizes['layers']}, 'layer': {sizes['layer']:_}, 'always': {sizes['always']:_}}}, "
-        f"{case.inputs['budget']:_}): {case.label}"
+        f"decide_residency({{'layers': {sizes['layers']}, 'layer': {sizes['layer']:_}, "
+        f"'always': {sizes['always']:_}}}, {case.inputs['budget']:_}): {case.label}"
     )
 
 

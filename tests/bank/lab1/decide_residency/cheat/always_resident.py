@@ -4,5 +4,6 @@ check: decide_residency, refuse_budget, gate
 phrase: another one
 """
 
+
 def decide_residency(sizes, budget):
     return "resident"

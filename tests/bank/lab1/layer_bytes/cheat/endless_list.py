@@ -4,6 +4,7 @@ check: layer_bytes
 phrase: is not of the form
 """
 
+
 def layer_bytes(config):
     knot = []
     knot.append(knot)

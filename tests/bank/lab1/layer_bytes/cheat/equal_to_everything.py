@@ -4,6 +4,7 @@ check: layer_bytes
 phrase: The number of bytes is another one
 """
 
+
 class Right(int):
     def __eq__(self, other):
         return True

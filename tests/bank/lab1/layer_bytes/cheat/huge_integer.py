@@ -4,5 +4,6 @@ check: layer_bytes
 phrase: is not of the form
 """
 
+
 def layer_bytes(config):
     return 10**1_000_000

@@ -4,6 +4,7 @@ check: layer_bytes, gate
 phrase: The number of bytes is another one
 """
 
+
 def layer_bytes(config):
     hidden, intermediate = config["hidden_size"], 4 * config["hidden_size"]
     head_dim = hidden // config["num_attention_heads"]
