@@ -119,7 +119,7 @@ class VirtualClock:
     def _reach(self, record: Wait | HostWait, index: int, lane: str, start: float) -> float:
         values, entries = self._fences[record.fence]
         position = bisect.bisect_left(values, record.value)
-        if position == len(values):
+        if record.value <= 0 or position == len(values):
             return start
         signal, time, signal_lane = entries[position]
         self._flows.append(

@@ -11,7 +11,7 @@ import torch
 
 from xinfer_lab.device.clock import label_of
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.errors import CudaUnavailable
+from xinfer_lab.device.errors import CudaUnavailable, OutOfDeviceMemory
 from xinfer_lab.device.pinned import PinnedMemory
 from xinfer_lab.device.records import (
     HOST,
@@ -65,6 +65,8 @@ class CudaDevice(Device):
             raise CudaUnavailable(
                 "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the emulated device."
             )
+        if not 0 <= index < (count := torch.cuda.device_count()):
+            raise CudaUnavailable(f"there is no CUDA device {index}; this machine has devices 0 to {count - 1}")
         self.torch_device = torch.device("cuda", index)
         self.name = torch.cuda.get_device_name(index)
         self.measure = measure
@@ -75,9 +77,12 @@ class CudaDevice(Device):
         self._marks: list[tuple[int, Record, torch.cuda.Event, torch.cuda.Event]] = []
         self._signals: list[tuple[int, Signal]] = []
         self._waits: list[tuple[int, Wait]] = []
-        self._used: list[int] = []
         super().__init__(**{"check": False, "on_hazard": "raise", **options})
-        self.memory.take(LIBRARY_WORKSPACE, self._warm_up())
+        try:
+            self.memory.take(LIBRARY_WORKSPACE, self._warm_up())
+        except BaseException:
+            self._shut()
+            raise
         self._origin = self._record_event(self._streams["direct"]) if measure else None
         if self._origin is not None:
             self._origin.synchronize()
@@ -134,7 +139,7 @@ class CudaDevice(Device):
 
     def _allocate(self, record: Allocate) -> None:
         if record.heap == "default":
-            memory = torch.empty(record.size, dtype=torch.uint8, device=self.torch_device)
+            memory = self._empty(record)
         else:
             self._pinned[record.buffer] = PinnedMemory(record.size)
             memory = self._pinned[record.buffer].tensor
@@ -142,6 +147,14 @@ class CudaDevice(Device):
             memory.fill_(POISON)
             torch.cuda.current_stream(self.torch_device).synchronize()
         self._memory[record.buffer] = memory
+
+    def _empty(self, record: Allocate) -> torch.Tensor:
+        try:
+            return torch.empty(record.size, dtype=torch.uint8, device=self.torch_device)
+        except torch.OutOfMemoryError:
+            free, total = torch.cuda.mem_get_info(self.torch_device)
+            holders = {**self.memory.use().holders, "others on this GPU": total - free - self.memory.use().used}
+            raise OutOfDeviceMemory(record.buffer, record.size, total - free, total, holders) from None
 
     def _free(self, name: str) -> None:
         del self._memory[name]

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 __all__ = [
     "BufferRangeError",
     "CudaUnavailable",
+    "DeviceClosed",
     "DeviceError",
     "EarlyWait",
     "FenceError",
     "HazardError",
     "KernelError",
     "OutOfDeviceMemory",
+    "OutOfHostMemory",
     "ReplayMismatch",
     "StateError",
     "StreamError",
@@ -32,6 +34,10 @@ def format_bytes(count: float) -> str:
 
 class DeviceError(Exception):
     """Base of every error of this package's devices; catching it catches them all."""
+
+
+class DeviceClosed(DeviceError):
+    """The device was closed: it takes no more commands."""
 
 
 class BufferRangeError(DeviceError):
@@ -68,6 +74,10 @@ class ReplayMismatch(DeviceError):
 
 class CudaUnavailable(DeviceError):
     """A CUDA device was asked for and there is none that can be used."""
+
+
+class OutOfHostMemory(DeviceError):
+    """This machine has not the memory that a buffer needs: an emulated device keeps all of them in host memory."""
 
 
 class OutOfDeviceMemory(DeviceError):

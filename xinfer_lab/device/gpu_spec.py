@@ -43,8 +43,10 @@ class GpuSpec:
         ``layer_bytes`` is what one layer uploads and ``layer_cost`` what it computes; its transfer takes ``transfer_time``
         seconds. A toy layer on a real GPU's figures would show nothing but latency.
         """
-        if not ratio > 0 or layer_bytes <= 0 or layer_cost.flops <= 0:
-            raise ValueError(f"ratio, layer_bytes and FLOPs must be positive: {ratio}, {layer_bytes}, {layer_cost.flops}")
+        given = {"ratio": ratio, "layer_bytes": layer_bytes, "FLOPs": layer_cost.flops, "transfer_time": transfer_time}
+        for name, value in given.items():
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{name} must be a positive, finite number, not {value}")
         return cls(
             name=f"lab, T_comp / T_trans = {ratio:g}",
             memory_bytes=2**40,
