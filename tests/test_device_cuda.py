@@ -1,4 +1,4 @@
-"""`CudaDevice`: what only a GPU can show. What holds for every device is tested beside the emulated one (`-m cuda` too)."""
+"""`CudaDevice`: what only a GPU can show. What holds for every device is tested with the emulated one (-m cuda too)."""
 
 import mmap
 from itertools import pairwise

@@ -1,7 +1,8 @@
 """The command stream: records in the order in which they were issued, plus the small inputs that they name.
 
-It is data. It can be saved, loaded, drawn, analysed and replayed; it carries no weights. The JSON form is validated against
-a schema that is derived from the record types, so nothing but plain records ever comes out of `CommandStream.load`.
+It is data. It can be saved, loaded, drawn, analysed and replayed; it carries no weights. The JSON form is validated
+against a schema that is derived from the record types, so nothing but plain records ever comes out of
+`CommandStream.load`.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ class CommandStream:
         return stream
 
     def save(self, path: str | Path) -> None:
-        """Write the stream to ``path`` as JSON. Raises `StreamError`, and writes nothing, if it could not be loaded again."""
+        """Write the stream to ``path`` as JSON. Raises `StreamError`, and writes nothing, if it could not be loaded."""
         data = self.to_dict()
         try:
             self.from_dict(data)
