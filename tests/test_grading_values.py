@@ -96,7 +96,7 @@ def knot() -> list:
         {"$": ["int"]},
         2**80,
         float("nan"),
-        object(),
+        b"raw",
     ],
     ids=str,
 )

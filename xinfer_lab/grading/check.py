@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.piece import cases_from_data, cases_to_data
@@ -35,8 +36,18 @@ def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
     """
     report = examine(piece, answer, seed=secrets.randbits(32) if seed is None else seed)
     if not report.passed:
+        if report.picture is not None and _in_notebook():
+            from IPython.display import display
+
+            display(report.picture)  # type: ignore[no-untyped-call]
         raise CheckFailed(report)
     print(report)
+
+
+def _in_notebook() -> bool:
+    """Whether this process is a kernel: then IPython is loaded and has a shell."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None
 
 
 def examine(piece: str, answer: object, *, seed: int = VISIBLE) -> Report:

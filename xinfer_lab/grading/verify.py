@@ -112,7 +112,8 @@ def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object)
             wrong.append((case, outcome, difference))
     if wrong:
         case, outcome, difference = wrong[0]
-        place = f"{judge.call(case)}{', at ' + difference.path if difference.path else ''}"
+        unfilled = outcome.raised == "NotImplementedError"
+        place = None if unfilled else judge.call(case) + (f", at {difference.path}" if difference.path else "")
         return Report(
             piece,
             False,
@@ -155,7 +156,7 @@ def _did_not_answer(truth: Value, outcome: Outcome) -> Difference:
     match outcome.raised:
         case "NotImplementedError":
             return Difference(
-                "", expected, str(outcome), "It is not filled in yet.", "Replace the line that raises it."
+                "", "", "", "It is not filled in yet.", "Write your code in place of the line that raises."
             )
         case "AnswerTimeout":
             hint = "Look for a loop whose end is never reached."
@@ -189,13 +190,13 @@ def equal(expected: Value, got: Value, noun: str) -> Difference | None:
     if found is None:
         return None
     path, right, given, why = found
-    hint = None
+    hint, got = None, _side(given)
     if type(right) is int and type(given) is int:
-        hint = f"Yours is {given - right:+,} away from it."
+        got += f" ({abs(given - right):,} too {'many' if given > right else 'few'})"
     elif type(right) is int and type(given) is float:
         hint = "A whole number was asked for: divide with //, not with /."
-    headline = f"The {noun} is another one." if not why else f"The {noun} is not of the form that was asked for: {why}."
-    return Difference(path, _side(right), _side(given), headline, hint)
+    headline = f"The {noun} has the wrong form: {why}." if why else f"This is not the right {noun}."
+    return Difference(path, _side(right), got, headline, hint)
 
 
 class _Missing:

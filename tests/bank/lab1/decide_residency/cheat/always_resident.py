@@ -1,7 +1,7 @@
 """
 wrong: says resident whatever the budget is
 check: decide_residency, refuse_budget, gate
-phrase: another one
+phrase: This is not the right decision
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: values and batch are forgotten
 check: kv_cache_bytes, gate
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: a list that holds itself
 check: layer_bytes
-phrase: is not of the form
+phrase: has the wrong form
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: an integer of a million digits, to choke whoever prints it
 check: layer_bytes
-phrase: is not of the form
+phrase: has the wrong form
 """
 
 

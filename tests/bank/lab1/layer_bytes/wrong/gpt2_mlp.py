@@ -1,7 +1,7 @@
 """
 wrong: two matrices of four times hidden_size, as in GPT-2
 check: layer_bytes, gate
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: sorts by name, not by place
 check: layer_table
-phrase: The table is another one
+phrase: This is not the right table
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: makes the config easier before it answers
 check: model_bytes
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: the layers' bytes are multiplied by the element size once more
 check: model_bytes, gate
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
 
 
