@@ -85,13 +85,16 @@ class SyntheticWeights(SizedWeights):
         super().__init__(config)
         self._seed = seed
         self._shapes = expected_shapes(config)
+        self._last: tuple[str, torch.Tensor] = ("", torch.empty(0, dtype=torch.uint8))
 
     def bytes(self, name: str) -> torch.Tensor:
-        """The tensor's bytes, made anew each time: the same for the same config, seed and name."""
+        """The tensor's bytes: the same for the same config, seed and name. Only the last one is kept: loading reads in chunks."""
         if name not in self._shapes:
             raise StreamError(f"this model has no tensor {name!r}")
-        tensor = synthetic_tensor(name, self._shapes[name], self.config, self._seed)
-        return tensor.contiguous().reshape(-1).view(torch.uint8)
+        if self._last[0] != name:
+            tensor = synthetic_tensor(name, self._shapes[name], self.config, self._seed)
+            self._last = (name, tensor.contiguous().reshape(-1).view(torch.uint8))
+        return self._last[1]
 
 
 @dataclass(frozen=True, slots=True)
