@@ -17,7 +17,15 @@ from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, layer_layout, resident_tensors, tensor_name
 from xinfer_lab.qwen2.synthetic import synthetic_tensor
 
-__all__ = ["CheckpointWeights", "LayerSlot", "LayerWeights", "ModelWeights", "SizedWeights", "SyntheticWeights", "group_views"]
+__all__ = [
+    "CheckpointWeights",
+    "LayerSlot",
+    "LayerWeights",
+    "ModelWeights",
+    "SizedWeights",
+    "SyntheticWeights",
+    "group_views",
+]
 
 
 class ModelWeights(Protocol):
@@ -79,7 +87,9 @@ class SizedWeights:
 
 
 class SyntheticWeights(SizedWeights):
-    """The weights that `xinfer_lab.qwen2.synthetic` makes for a config and a seed, made when asked for; nothing on disk."""
+    """The weights that `xinfer_lab.qwen2.synthetic` makes for a config and a seed, made when asked for; nothing on
+    disk.
+    """
 
     def __init__(self, config: Qwen2Config, seed: int) -> None:
         super().__init__(config)
@@ -88,7 +98,9 @@ class SyntheticWeights(SizedWeights):
         self._last: tuple[str, torch.Tensor] = ("", torch.empty(0, dtype=torch.uint8))
 
     def bytes(self, name: str) -> torch.Tensor:
-        """The tensor's bytes: the same for the same config, seed and name. Only the last one is kept: loading reads in chunks."""
+        """The tensor's bytes: the same for the same config, seed and name. Only the last one is kept: loading reads
+        in chunks.
+        """
         if name not in self._shapes:
             raise StreamError(f"this model has no tensor {name!r}")
         if self._last[0] != name:
@@ -99,7 +111,9 @@ class SyntheticWeights(SizedWeights):
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """One layer's weights in device memory: ``views`` by name relative to the layer, and the ``buffers`` that hold them."""
+    """One layer's weights in device memory: ``views`` by name relative to the layer, and the ``buffers`` that hold
+    them.
+    """
 
     layer: int
     buffers: tuple[Buffer, ...]
