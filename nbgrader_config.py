@@ -21,8 +21,8 @@ c.GenerateAssignment.preprocessors = [
 ]
 c.ClearSolutions.text_stub = "*Write your answer here, in place of this line.*"
 
-# Marking: a student's code runs apart from the checks (xinfer_lab/course/preprocessors.py). VerifiedMarks.sandbox may be
-# "auto" (bubblewrap where it works, and a warning where it does not), "bubblewrap" (or nothing is marked), or "none".
+# Marking: a student's code runs apart from the checks, see docs/marking.md. VerifiedMarks.sandbox may be "auto"
+# (bubblewrap where it works, and a warning where it does not), "bubblewrap" (or nothing is marked), or "none".
 c.Autograde.exporter_class = SubmissionExporter
 c.Autograde.pre_convert_hook = take_renamed
 c.Autograde.sanitize_preprocessors = [TransplantAnswers, *Autograde.sanitize_preprocessors.default_args[0]]

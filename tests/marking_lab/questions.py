@@ -59,6 +59,7 @@ class _Pieces:
     def __iter__(self) -> Any:
         yield Question("lab9.double", 2, _numbers, _call)
         yield Question("lab9.triple", 3, _numbers, _call)
+        yield Question("lab9.fragile", 1, lambda random: [Case("one", {})], lambda answer, *_: answer)
         yield Question("lab9.choice", 1, lambda random: [Case("your choice", {})], lambda answer, *_: answer)
         yield _program()
 

@@ -123,7 +123,7 @@ REMEDY = (
 
 
 def _words(drop: bool) -> str:
-    user = "as a user of its own" if drop or not _is_root() else "as root without any capability"
+    user = "as a user of its own" if drop else "in a user namespace of its own"
     return f"Isolated by bubblewrap: no network, a read-only system, no sight of the course, {user}."
 
 

@@ -16,7 +16,7 @@ __all__ = ["Drawn", "MarkingError", "Trusted"]
 
 LIMITS = Limits(memory=6 * 2**30, processes=8)
 START_CPU = 60.0
-"""Seconds of processor time, on top, for a request that may have to import torch first."""
+"""Seconds of processor time, on top, for the first request: it may have to import torch."""
 
 
 class MarkingError(RuntimeError):
@@ -45,7 +45,7 @@ class Trusted:
 
     def draw(self, piece: str, seed: int) -> Drawn:
         """The cases of ``piece`` for ``seed``. Raises `MarkingError`."""
-        answer = self._ask({"draw": piece, "seed": seed}, START_CPU + self._verify_cpu)
+        answer = self._ask({"draw": piece, "seed": seed})
         if isinstance(answer, Ended) or "cases" not in answer:
             words = f"{answer.words}\n{answer.stderr}" if isinstance(answer, Ended) else answer.get("refused")
             raise MarkingError(f"no cases could be drawn for {piece}: {words}")
@@ -53,9 +53,9 @@ class Trusted:
 
     def verify(self, piece: str, cases: list[Any], data: object) -> Report:
         """The report on ``data``. A recording that breaks or hangs the process is a failed one."""
-        answer = self._ask({"verify": piece, "cases": cases, "data": data}, START_CPU + self._verify_cpu)
+        answer = self._ask({"verify": piece, "cases": cases, "data": data})
         if isinstance(answer, Ended):
-            return Report(piece, False, f"Verifying what this answer did came to no end: {answer.words}.")
+            return Report(piece, False, f"What this answer did could not be verified: {answer.words}.")
         if "report" not in answer:
             return Report(piece, False, f"What this answer did could not be verified: {answer.get('refused')}.")
         return Report.from_dict(answer["report"])
@@ -66,8 +66,10 @@ class Trusted:
             self._process.stop()
             self._process = None
 
-    def _ask(self, request: dict[str, Any], cpu: float) -> Any:
+    def _ask(self, request: dict[str, Any]) -> Any:
+        cpu = self._verify_cpu
         if self._process is None:
+            cpu += START_CPU
             paths = [str(self._package.parent), os.environ.get("PYTHONPATH", "")]
             env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
             env |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
