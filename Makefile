@@ -61,7 +61,7 @@ demo: $(STAMP) ## stream a small model and print the parity line
 
 .PHONY: test
 test: $(STAMP) ## run the tests on every core; CUDA tests are counted, not run
-	'$(PY)' -m pytest -n auto --dist loadgroup -m 'not cuda' $(ARGS)
+	'$(PY)' -m pytest -n auto --dist loadfile -m 'not cuda' $(ARGS)
 
 # Only where it costs nothing to ask: root on a system with Debian's packages. Elsewhere it says what to do.
 .PHONY: sandbox

@@ -22,8 +22,6 @@ LAB = "lab9-small"
 FULL = {"check-double": 2, "check-triple": 3, "check-choice": 1, "written": None}
 NOTHING = dict.fromkeys(FULL, 0) | {"written": 0}
 
-pytestmark = pytest.mark.xdist_group("course-nbgrader")
-
 
 class Class(Course):
     """The small course, released and marked by nbgrader, with a package of its own on the path."""

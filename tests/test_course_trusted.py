@@ -18,8 +18,6 @@ from xinfer_lab.grading.catalog import LABS, pieces_of
 
 LAB1 = next(path for path in SOLUTIONS if path.parent.name == "lab1-residency")
 
-pytestmark = pytest.mark.xdist_group("marking")
-
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
@@ -53,9 +51,17 @@ def test_a_recording_that_breaks_the_judge_fails_and_the_next_is_judged(value: s
 
 @pytest.mark.parametrize(
     "data",
-    [None, 7, [], {}, {"outcomes": []}, {"schema": 1, "piece": "lab9.double", "defined": None, "outcomes": []}, {"passed": True},
-     {"schema": True, "piece": "lab9.double", "defined": None, "outcomes": [{}]}],
-)  # fmt: skip
+    [
+        None,
+        7,
+        [],
+        {},
+        {"outcomes": []},
+        {"passed": True},
+        {"schema": 1, "piece": "lab9.double", "defined": None, "outcomes": []},
+        {"schema": True, "piece": "lab9.double", "defined": None, "outcomes": [{}]},
+    ],
+)
 def test_data_of_any_shape_fails_and_breaks_nothing(data: object, trusted: Trusted) -> None:
     drawn = trusted.draw("lab9.double", 1)
     assert not trusted.verify("lab9.double", drawn.cases, data).passed
