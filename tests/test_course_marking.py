@@ -13,7 +13,6 @@ from tests.marking import ANSWERS, BUBBLEWRAP, Course, code, hand_in, mark, said
 from xinfer_lab.course.marking import Marker
 from xinfer_lab.course.sandbox import open_sandbox
 
-
 FULL = {"double": 2, "triple": 3, "choice": 1, "written": None}
 
 
