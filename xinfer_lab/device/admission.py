@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.memory import MemoryBudget
-from xinfer_lab.device.records import Allocate, Dispatch, Free, HostWrite, Record
+from xinfer_lab.device.records import Allocate, Dispatch, Free, HostWrite, Record, Source
 from xinfer_lab.device.rules import StreamRules
 from xinfer_lab.device.sources import Sources
 
@@ -27,6 +27,8 @@ class Admission:
             return size
         if isinstance(record, HostWrite):
             self._sources.check(record.source)
+        elif isinstance(record, Allocate) and record.mapped:
+            self._sources.check(Source(record.mapped, 0, record.size))
         elif isinstance(record, Allocate) and record.heap == "default":
             self._memory.check(record.buffer, record.size)
             return record.size

@@ -14,7 +14,7 @@ from xinfer_lab.device.records import DTYPE_BYTES, AssumeCommon, Free, HostRead,
 if TYPE_CHECKING:
     from xinfer_lab.device.device import Device
 
-__all__ = ["Buffer", "ReadbackHeap", "UploadHeap", "as_span"]
+__all__ = ["Buffer", "MappedHeap", "ReadbackHeap", "UploadHeap", "as_span"]
 
 
 class Buffer:
@@ -83,6 +83,15 @@ class UploadHeap(Buffer):
         span = self.span(offset, source.size)
         self.device.submit(HostWrite(dst=span, source=source, where=caller()))
         return span
+
+
+class MappedHeap(Buffer):
+    """Host memory that queues copy from and that is a named source itself, such as a mapped file: nothing was copied.
+
+    The host cannot write it, and the bytes must not change while it lives.
+    """
+
+    heap = "upload"
 
 
 class ReadbackHeap(Buffer):

@@ -12,6 +12,7 @@ import torch
 from xinfer_lab.device.clock import label_of
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import CudaUnavailable, OutOfDeviceMemory
+from xinfer_lab.device.host_copy import copy_bytes
 from xinfer_lab.device.pinned import PinnedMemory
 from xinfer_lab.device.records import (
     HOST,
@@ -24,8 +25,10 @@ from xinfer_lab.device.records import (
     HostWrite,
     Record,
     Signal,
+    Source,
     Wait,
 )
+from xinfer_lab.device.registered import RegisteredMap, refusal
 from xinfer_lab.device.tensors import POISON, digest_of, slice_span, slice_view
 from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
 
@@ -72,7 +75,7 @@ class CudaDevice(Device):
         self.name = torch.cuda.get_device_name(index)
         self.measure = measure
         self._memory: dict[str, torch.Tensor] = {}
-        self._pinned: dict[str, PinnedMemory] = {}
+        self._pinned: dict[str, PinnedMemory | RegisteredMap] = {}
         self._streams: dict[str, torch.cuda.Stream] = {}
         self._fences: dict[str, _EventFence] = {}
         self._marks: list[tuple[int, Record, torch.cuda.Event, torch.cuda.Event]] = []
@@ -116,7 +119,7 @@ class CudaDevice(Device):
             case Free():
                 self._free(record.buffer)
             case HostWrite():
-                slice_span(self._memory, record.dst).copy_(self.sources.read(record.source))
+                copy_bytes(slice_span(self._memory, record.dst), self.sources.read(record.source))
             case HostRead():
                 raw = slice_span(self._memory, record.src).clone()
                 return raw, dataclasses.replace(record, digest=digest_of(raw) if self.check else "")
@@ -142,9 +145,14 @@ class CudaDevice(Device):
         if record.heap == "default":
             memory = self._empty(record)
         else:
-            self._pinned[record.buffer] = PinnedMemory(record.size)
-            memory = self._pinned[record.buffer].tensor
-        if self.check:
+            pinned = (
+                RegisteredMap(self.sources.read(Source(record.mapped, 0, record.size)), self.torch_device)
+                if record.mapped
+                else PinnedMemory(record.size)
+            )
+            self._pinned[record.buffer] = pinned
+            memory = pinned.tensor
+        if self.check and not record.mapped:
             memory.fill_(POISON)
             torch.cuda.current_stream(self.torch_device).synchronize()
         self._memory[record.buffer] = memory
@@ -156,6 +164,10 @@ class CudaDevice(Device):
             free, total = torch.cuda.mem_get_info(self.torch_device)
             holders = {**self.memory.use().holders, "others on this GPU": total - free - self.memory.use().used}
             raise OutOfDeviceMemory(record.buffer, record.size, total - free, total, holders) from None
+
+    def map_refusal(self, source: str) -> str:
+        """Why ``source`` cannot be registered with CUDA as it is, as the end of a sentence; '' if it can."""
+        return refusal(self.sources.read(self.sources.whole(source)), self.torch_device)
 
     def _free(self, name: str) -> None:
         del self._memory[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import mmap
 from types import TracebackType
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ import torch
 
 from xinfer_lab.device.admission import Admission
 from xinfer_lab.device.arguments import plain_name
-from xinfer_lab.device.buffers import Buffer, ReadbackHeap, UploadHeap
+from xinfer_lab.device.buffers import Buffer, MappedHeap, ReadbackHeap, UploadHeap
 from xinfer_lab.device.caller import caller
 from xinfer_lab.device.checker import Findings, StreamChecker, check_stream
 from xinfer_lab.device.errors import DeviceClosed, HazardError, StreamError
@@ -120,9 +121,30 @@ class Device(abc.ABC):
         """``size`` bytes of pinned host memory that queues copy into and the host reads."""
         return self._create(ReadbackHeap, size, name)
 
-    def _create(self, kind: type[_B], size: int, name: str | None) -> _B:
+    def map_upload_heap(self, source: str, name: str | None = None) -> MappedHeap:
+        """An upload heap that is the bytes of ``source`` themselves: queues copy from where they are.
+
+        On a GPU they must be a file, mapped shared and read-only, that CUDA can pin as it is. Raises `StreamError` if
+        there is no such source, `CudaUnavailable` where it cannot be mapped; `map_refusal` says so before.
+        """
+        return self._create(MappedHeap, self.sources.whole(source).size, name, source)
+
+    def map_refusal(self, source: str) -> str:
+        """Why `map_upload_heap` cannot map ``source`` here, as the end of a sentence; '' if nothing speaks against it."""
+        self.sources.whole(source)
+        return ""
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of host memory that are pinned now, or would be on a GPU: whole pages of every heap, mapped ones too."""
+        sizes = (held.size for held in self.rules.buffers.values() if held.heap != "default")
+        return sum(-(-size // mmap.PAGESIZE) * mmap.PAGESIZE for size in sizes)
+
+    def _create(self, kind: type[_B], size: int, name: str | None, mapped: str = "") -> _B:
         handle = kind(self, name if name is not None else self.fresh_name(kind.heap), size)
-        self.submit(Allocate(buffer=handle.name, size=handle.size, heap=kind.heap, where=caller()))
+        self.submit(
+            Allocate(buffer=handle.name, size=handle.size, heap=kind.heap, mapped=mapped, where=caller()),
+        )
         return handle
 
     def fresh_name(self, stem: str) -> str:

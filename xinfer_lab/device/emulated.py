@@ -15,6 +15,7 @@ from xinfer_lab.device.clock import VirtualClock
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import OutOfHostMemory, format_bytes
 from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
+from xinfer_lab.device.host_copy import copy_bytes
 from xinfer_lab.device.records import (
     Allocate,
     Copy,
@@ -25,6 +26,7 @@ from xinfer_lab.device.records import (
     HostWrite,
     Record,
     Signal,
+    Source,
     Wait,
 )
 from xinfer_lab.device.schedules import Step, open_schedule
@@ -101,10 +103,10 @@ class EmulatedDevice(Device):
                 self._memory[record.buffer] = self._allocate(record)
             case Free():
                 memory = self._memory.pop(record.buffer)
-                if self.check:
+                if self.check and not self.rules.buffers[record.buffer].mapped:
                     memory.fill_(POISON)
             case HostWrite():
-                slice_span(self._memory, record.dst).copy_(self.sources.read(record.source))
+                copy_bytes(slice_span(self._memory, record.dst), self.sources.read(record.source))
             case HostRead():
                 raw = slice_span(self._memory, record.src).clone()
                 return raw, dataclasses.replace(record, digest=digest_of(raw))
@@ -113,6 +115,8 @@ class EmulatedDevice(Device):
         return None
 
     def _allocate(self, record: Allocate) -> torch.Tensor:
+        if record.mapped:
+            return self.sources.read(Source(record.mapped, 0, record.size))
         try:
             memory = aligned_bytes(record.size)
         except (RuntimeError, MemoryError):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import mmap
 import weakref
+from typing import Any
 
 import torch
 
 from xinfer_lab.device.errors import CudaUnavailable, format_bytes
+from xinfer_lab.device.host_copy import PIECE, in_pieces
 
-__all__ = ["PinnedMemory"]
+__all__ = ["PinnedMemory", "forget_error"]
+
+_LARGE = 2**25
+"""Bytes from which on huge pages and several threads are worth their trouble."""
 
 
 class PinnedMemory:
@@ -22,9 +27,15 @@ class PinnedMemory:
 
     def __init__(self, size: int) -> None:
         self.pinned_bytes = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        whole = torch.frombuffer(mmap.mmap(-1, self.pinned_bytes), dtype=torch.uint8)
+        whole = torch.frombuffer(_anonymous(self.pinned_bytes), dtype=torch.uint8)
+        if self.pinned_bytes >= _LARGE:
+            # The system makes pages when they are first touched: several threads do that faster than CUDA's one.
+            pages = whole.numpy()[:: mmap.PAGESIZE]
+            count = PIECE // mmap.PAGESIZE
+            in_pieces(len(pages), count, lambda start, end: pages[start:end].fill(0))
         status = int(torch.cuda.cudart().cudaHostRegister(whole.data_ptr(), self.pinned_bytes, 0))
         if status != 0:
+            forget_error()
             raise CudaUnavailable(
                 f"{format_bytes(self.pinned_bytes)} of host memory could not be pinned (cudaHostRegister: error "
                 f"{status}). Free host memory, or raise the limit on locked memory (ulimit -l)."
@@ -38,6 +49,26 @@ class PinnedMemory:
         """Unpin and let go. No copy may still use it."""
         self.tensor = torch.empty(0, dtype=torch.uint8)
         self._unpin()
+
+
+def _anonymous(size: int) -> mmap.mmap:
+    """``size`` bytes of memory of no file, private to this process; of huge pages where the system has them."""
+    names: Any = mmap
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return mmap.mmap(-1, size)
+    # A shared map, the default, is a file in memory, which gets no huge pages.
+    made = mmap.mmap(-1, size, flags=names.MAP_PRIVATE | names.MAP_ANONYMOUS)
+    if size >= _LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        made.madvise(names.MADV_HUGEPAGE)
+    return made
+
+
+def forget_error() -> None:
+    """Take back the error of a CUDA call that failed: torch would report it at its next launch, whatever that does."""
+    try:
+        torch.zeros(1, device="cuda")
+    except RuntimeError:
+        return
 
 
 def _unpin(whole: torch.Tensor) -> None:

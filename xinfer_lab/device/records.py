@@ -123,12 +123,17 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocate(Record):
-    """The host creates ``buffer`` of ``size`` bytes on ``heap`` (one of `HEAPS`), aligned to 256 bytes."""
+    """The host creates ``buffer`` of ``size`` bytes on ``heap`` (one of `HEAPS`), aligned to 256 bytes.
+
+    ``mapped`` names the source whose bytes an upload heap *is*: nothing is copied, and the host never writes it. '' for
+    memory of its own.
+    """
 
     op: ClassVar[str] = "allocate"
     buffer: str
     size: int
     heap: str
+    mapped: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

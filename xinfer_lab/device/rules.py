@@ -64,7 +64,10 @@ class StreamRules:
             case Free():
                 self._living(record.buffer, "freed")
             case HostWrite():
-                self._inside(record.dst, "upload", "written by the host")
+                if (source := self._inside(record.dst, "upload", "written by the host").mapped) != "":
+                    raise BufferRangeError(
+                        f"{record.dst.buffer!r} is the source {source!r} itself, mapped: the host cannot write there"
+                    )
                 if record.dst.size != record.source.size:
                     raise BufferRangeError(
                         f"{record.source.size} bytes of {record.source.name!r} do not fill {record.dst} "
@@ -134,6 +137,11 @@ class StreamRules:
             )
         if record.size <= 0:
             raise BufferRangeError(f"buffer {record.buffer!r} cannot have {record.size} bytes; ask for at least one")
+        if record.mapped and record.heap != "upload":
+            raise BufferRangeError(
+                f"{record.buffer!r} is to be the source {record.mapped!r} itself: that is for upload heaps, which queues "
+                f"copy from, not for the {record.heap} heap"
+            )
 
     def _check_copy(self, record: Copy) -> None:
         if record.dst.size != record.src.size:

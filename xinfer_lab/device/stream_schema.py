@@ -72,6 +72,7 @@ _BY_NAME: dict[str, dict[str, Any]] = {
     "heap": {"enum": list(HEAPS)},
     "where": _TEXT,
     "label": _TEXT,
+    "mapped": {"type": "string", "maxLength": MAX_NAME},
     "digest": {"type": "string", "pattern": r"^([0-9a-f]{32})?(?!.|\n)"},
 }
 

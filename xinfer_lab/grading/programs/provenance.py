@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xinfer_lab.device.records import Copy, Dispatch, HostWrite, Record, Span
+from xinfer_lab.device.records import Allocate, Copy, Dispatch, HostWrite, Record, Span
 
 __all__ = ["Compute", "Program", "Upload", "read_program"]
 
@@ -88,6 +88,8 @@ def read_program(records: Iterable[Record]) -> Program:
     computes: list[Compute] = []
     for index, record in enumerate(records):
         match record:
+            case Allocate() if record.mapped:
+                heap.put(Span(record.buffer, 0, record.size), record.mapped)
             case HostWrite():
                 heap.put(record.dst, record.source.name)
             case Copy():
