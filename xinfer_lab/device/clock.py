@@ -50,8 +50,8 @@ class VirtualClock:
     """Times records in issue order; every wait names a signal that was timed before it, so one pass is enough.
 
     Rules: a queue runs its commands in order, each no earlier than the host submitted it; copies over the link take
-    turns in each direction, also between queues; the host is busy while it writes staging memory and blocked in a host
-    wait; submitting costs the host nothing.
+    turns in each direction, also between queues; the host is busy while it writes staging memory and while it submits a
+    dispatch (``submit_time`` of the spec), and blocked in a host wait; submitting anything else costs it nothing.
     """
 
     def __init__(self, spec: GpuSpec, kernels: KernelTable) -> None:
@@ -78,6 +78,8 @@ class VirtualClock:
         """Time the next record; returns its start and end in seconds."""
         index, self._count = self._count, self._count + 1
         lane = getattr(record, "queue", HOST)
+        if isinstance(record, Dispatch):
+            self._ready[HOST] += self.spec.submit_time
         start = max(self._ready[lane], self._ready[HOST])
         end, kind = start, ""
         match record:

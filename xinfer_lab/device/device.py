@@ -130,13 +130,13 @@ class Device(abc.ABC):
         return self._create(MappedHeap, self.sources.whole(source).size, name, source)
 
     def map_refusal(self, source: str) -> str:
-        """Why `map_upload_heap` cannot map ``source`` here, as the end of a sentence; '' if nothing speaks against it."""
+        """Why `map_upload_heap` cannot map ``source`` here, as the end of a sentence; '' if it can."""
         self.sources.whole(source)
         return ""
 
     @property
     def pinned_bytes(self) -> int:
-        """Bytes of host memory that are pinned now, or would be on a GPU: whole pages of every heap, mapped ones too."""
+        """Bytes of host memory that are pinned, or would be on a GPU: whole pages of each heap, mapped ones too."""
         sizes = (held.size for held in self.rules.buffers.values() if held.heap != "default")
         return sum(-(-size // mmap.PAGESIZE) * mmap.PAGESIZE for size in sizes)
 

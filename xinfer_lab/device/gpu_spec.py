@@ -15,7 +15,7 @@ class GpuSpec:
 
     Sizes in bytes, rates per second, times in seconds. ``flops`` is the dense half-precision rate; ``launch_time`` is
     added to each dispatch; ``link_latency`` to each copy over the link; ``host_bandwidth`` is one thread's memcpy into
-    staging.
+    staging; ``submit_time`` is what submitting a dispatch costs the host, which works ahead of the queues.
     """
 
     name: str
@@ -26,6 +26,7 @@ class GpuSpec:
     memory_bandwidth: float
     launch_time: float
     host_bandwidth: float
+    submit_time: float = 0.0
 
     def copy_time(self, size: int, *, over_link: bool = True) -> float:
         """Seconds that a copy of ``size`` bytes takes, over the link or inside device memory (read and written)."""

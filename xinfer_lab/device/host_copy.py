@@ -37,6 +37,6 @@ def copy_bytes(dst: torch.Tensor, src: torch.Tensor) -> None:
 
 
 def in_pieces(size: int, piece: int, work: Callable[[int, int], object]) -> None:
-    """Call ``work(start, end)`` for every ``piece`` bytes of ``size``, by several threads; blocks until all are done."""
+    """Call ``work(start, end)`` for each ``piece`` of ``size``, by several threads; blocks until all are done."""
     for _ in _pool().map(lambda start: work(start, min(start + piece, size)), range(0, size, piece)):
         pass

@@ -60,6 +60,9 @@ def _anonymous(size: int) -> mmap.mmap:
     made = mmap.mmap(-1, size, flags=names.MAP_PRIVATE | names.MAP_ANONYMOUS)
     if size >= _LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
         made.madvise(names.MADV_HUGEPAGE)
+    if hasattr(mmap, "MADV_DONTFORK"):
+        # A child process would make the system copy pages that a GPU is reading.
+        made.madvise(names.MADV_DONTFORK)
     return made
 
 

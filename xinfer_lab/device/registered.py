@@ -1,4 +1,4 @@
-"""A mapped file registered with CUDA: queues copy straight out of the system's file cache, and nothing is copied before.
+"""A mapped file registered with CUDA: queues copy straight out of the system's file cache; nothing is copied before.
 
 Only a shared read-only map is registered, with the flag for memory that the GPU reads only. Other kinds of map are
 refused: registering a private one copies the whole file into memory, or never returns.

@@ -139,8 +139,8 @@ class StreamRules:
             raise BufferRangeError(f"buffer {record.buffer!r} cannot have {record.size} bytes; ask for at least one")
         if record.mapped and record.heap != "upload":
             raise BufferRangeError(
-                f"{record.buffer!r} is to be the source {record.mapped!r} itself: that is for upload heaps, which queues "
-                f"copy from, not for the {record.heap} heap"
+                f"{record.buffer!r} is to be the source {record.mapped!r} itself: that is for upload heaps, which "
+                f"queues copy from, not for the {record.heap} heap"
             )
 
     def _check_copy(self, record: Copy) -> None:

@@ -80,6 +80,14 @@ class Checkpoint:
         entry = self.entry(name)
         return self._map(entry.file)[entry.offset : entry.offset + entry.nbytes]
 
+    def files(self) -> dict[str, Path]:
+        """The weight files by their names; those that hold a tensor."""
+        return {entry.file.name: entry.file for entry in self._entries.values()}
+
+    def file_bytes(self, name: str) -> torch.Tensor:
+        """All bytes of the weight file called ``name``, its header included: the memory map itself, uint8."""
+        return self._map(self.files()[name])
+
     def tensor(self, name: str) -> torch.Tensor:
         """A tensor with its dtype and shape: a view of the memory map where its offset is a multiple of its item size,
         else a copy."""

@@ -5,8 +5,8 @@ Each imports its residency when it makes it: a lab that asks for one runs where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import layer_layout
@@ -14,14 +14,13 @@ from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.source import LayerSource
 from xinfer_lab.residency.weights import ModelWeights
 
-if TYPE_CHECKING:
-    from xinfer_lab.residency.host import HostLayers
-
 __all__ = [
     "MIN_POOL",
+    "OnTier",
     "Progress",
     "SourceFactory",
     "effective_pool",
+    "planned_layers",
     "resident_layers",
     "serial_layers",
     "streaming_layers",
@@ -32,6 +31,9 @@ MIN_POOL = 2
 
 Progress = Callable[[int], None]
 """Called with a layer's number once the host has read that layer."""
+
+OnTier = Callable[[str], None]
+"""Called with a sentence that says which host memory ``auto`` chose, and why."""
 
 
 class PlanLike(Protocol):
@@ -73,61 +75,55 @@ def resident_layers(on_layer: Progress | None = None) -> SourceFactory:
     return make
 
 
-def streaming_layers(pool: int, host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
+def streaming_layers(
+    pool: int, host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
+) -> SourceFactory:
     """Layers stream through ``pool`` slots, as `effective_pool` has it."""
     from xinfer_lab.residency.streaming import StreamingLayers
+    from xinfer_lab.residency.tiers import open_host
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
         slots = effective_pool(pool, config.num_hidden_layers)
         if slots is None:
             return resident_layers(on_layer)(device, weights)
+        layers = range(config.num_hidden_layers)
         # With less room the host, waiting for it, would hold up layers that could be computed beside the upload.
-        host = _host_layers(host_memory, device, weights, on_layer, depth=max(2, slots - 1))
-        return StreamingLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers, slots)
+        depth = max(2, slots - 1)
+        host = open_host(host_memory, device, weights, layers, depth=depth, on_layer=on_layer, on_tier=on_tier)
+        return StreamingLayers(device, layer_layout(config), config.dtype, host, len(layers), slots)
 
     return make
 
 
-def serial_layers(host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
+def serial_layers(
+    host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
+) -> SourceFactory:
     """Each layer is uploaded when it is needed and not before."""
     from xinfer_lab.residency.serial import SerialLayers
+    from xinfer_lab.residency.tiers import open_host
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
-        host = _host_layers(host_memory, device, weights, on_layer)
-        return SerialLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers)
+        layers = range(config.num_hidden_layers)
+        host = open_host(host_memory, device, weights, layers, on_layer=on_layer, on_tier=on_tier)
+        return SerialLayers(device, layer_layout(config), config.dtype, host, len(layers))
 
     return make
 
 
-def planned_layers(plan: PlanLike, host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
+def planned_layers(
+    plan: PlanLike, host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
+) -> SourceFactory:
     """The layers that ``plan`` streams pass through its slots, all others stay."""
     from xinfer_lab.residency.planned import PlannedLayers
+    from xinfer_lab.residency.tiers import open_host
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
         if not plan.streamed:
             return resident_layers(on_layer)(device, weights)
-        host = _host_layers(host_memory, device, weights, on_layer, layers=plan.streamed)
+        host = open_host(host_memory, device, weights, plan.streamed, on_layer=on_layer, on_tier=on_tier)
         return PlannedLayers(device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots)
 
     return make
-
-
-def _host_layers(
-    host_memory: str,
-    device: Device,
-    weights: ModelWeights,
-    on_layer: Progress | None,
-    depth: int = 2,
-    layers: Sequence[int] | None = None,
-) -> HostLayers:
-    from xinfer_lab.residency.host import PinnedLayers, StagedLayers
-
-    layout = layer_layout(weights.config)
-    if host_memory == "pinned":
-        return PinnedLayers(device, layout, layers or range(weights.config.num_hidden_layers), on_layer)
-    if host_memory == "staged":
-        return StagedLayers(device, layout, depth, layers)
-    raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")

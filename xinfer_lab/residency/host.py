@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from xinfer_lab.device.buffers import UploadHeap
+from xinfer_lab.device.buffers import MappedHeap, UploadHeap
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.records import Source, Span
+from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, tensor_name
 from xinfer_lab.residency.staging import StagingRing
+from xinfer_lab.residency.weights import ModelWeights
 
-__all__ = ["HostLayers", "PinnedLayers", "StagedLayers"]
+__all__ = ["HostLayers", "MappedLayers", "Piece", "PiecewiseHost", "PinnedLayers", "StagedLayers"]
 
 
 class HostLayers(Protocol):
@@ -24,6 +27,32 @@ class HostLayers(Protocol):
 
     def copied(self, fence: Fence, value: int) -> None:
         """The copies from what was staged last are done once ``fence`` has reached ``value``."""
+        ...
+
+    def close(self) -> None:
+        """Give the host memory back; no copy from it may be in flight."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Host bytes ``span`` that belong at ``offset`` of group number ``group`` of a layer's layout."""
+
+    group: int
+    offset: int
+    span: Span
+
+
+@runtime_checkable
+class PiecewiseHost(Protocol):
+    """Layers that lie in host memory in another order than on the device: each is copied in pieces."""
+
+    def pieces(self, layer: int) -> tuple[Piece, ...]:
+        """All of ``layer`` but the padding, ready to be copied from; stays so until `close`."""
+        ...
+
+    def copied(self, fence: Fence, value: int) -> None:
+        """The copies of the pieces asked for last are done once ``fence`` has reached ``value``."""
         ...
 
     def close(self) -> None:
@@ -110,3 +139,39 @@ class StagedLayers:
     def close(self) -> None:
         """Give the ring back."""
         self._ring.close()
+
+
+class MappedLayers:
+    """Layers where they are: in sources that are mapped whole, such as the checkpoint's files, each of them once.
+
+    Nothing is copied and nothing is read before it is needed. ``layers``: how many, or which ones, which `pieces`
+    counts along. Raises what `Device.map_upload_heap` does, with nothing left mapped.
+    """
+
+    def __init__(self, device: Device, layout: LayerLayout, weights: ModelWeights, layers: int | Sequence[int]) -> None:
+        self._heaps: dict[str, MappedHeap] = {}
+        self._pieces = []
+        with all_or_nothing(device):
+            for layer in range(layers) if isinstance(layers, int) else layers:
+                pieces = []
+                for group, tensors in enumerate(layout.groups):
+                    for place in tensors.tensors:
+                        source = weights.locate(tensor_name(layer, place.name))
+                        if source.name not in self._heaps:
+                            self._heaps[source.name] = device.map_upload_heap(source.name, f"host.{source.name}")
+                        span = self._heaps[source.name].span(source.offset, source.size)
+                        pieces.append(Piece(group, place.offset, span))
+                self._pieces.append(tuple(pieces))
+
+    def pieces(self, layer: int) -> tuple[Piece, ...]:
+        """Where the tensors of the ``layer``-th of the layers are."""
+        return self._pieces[layer]
+
+    def copied(self, fence: Fence, value: int) -> None:
+        """Nothing to do: these bytes never change."""
+
+    def close(self) -> None:
+        """Unmap the sources."""
+        for heap in self._heaps.values():
+            heap.free()
+        self._heaps, self._pieces = {}, []

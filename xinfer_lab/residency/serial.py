@@ -6,7 +6,7 @@ import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import LayerLayout
-from xinfer_lab.residency.host import HostLayers
+from xinfer_lab.residency.host import HostLayers, PiecewiseHost
 from xinfer_lab.residency.source import LayerOrder
 from xinfer_lab.residency.upload import CopyEngine
 from xinfer_lab.residency.weights import LayerSlot, LayerWeights
@@ -19,7 +19,9 @@ class SerialLayers:
     computing.
     """
 
-    def __init__(self, device: Device, layout: LayerLayout, dtype: torch.dtype, host: HostLayers, layers: int) -> None:
+    def __init__(
+        self, device: Device, layout: LayerLayout, dtype: torch.dtype, host: HostLayers | PiecewiseHost, layers: int
+    ) -> None:
         self._device = device
         self._order = LayerOrder(layers)
         self._slot = LayerSlot(device, "slot[0]", layout, dtype)

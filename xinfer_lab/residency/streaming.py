@@ -6,7 +6,7 @@ import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import LayerLayout
-from xinfer_lab.residency.host import HostLayers
+from xinfer_lab.residency.host import HostLayers, PiecewiseHost
 from xinfer_lab.residency.source import LayerOrder
 from xinfer_lab.residency.upload import CopyEngine
 from xinfer_lab.residency.weights import LayerSlot, LayerWeights
@@ -24,7 +24,13 @@ class StreamingLayers:
     """
 
     def __init__(
-        self, device: Device, layout: LayerLayout, dtype: torch.dtype, host: HostLayers, layers: int, pool: int
+        self,
+        device: Device,
+        layout: LayerLayout,
+        dtype: torch.dtype,
+        host: HostLayers | PiecewiseHost,
+        layers: int,
+        pool: int,
     ) -> None:
         if pool < 1:
             raise ValueError(f"a pool has at least 1 slot, not {pool}")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from xinfer_lab.device.device import Device
-from xinfer_lab.residency.host import HostLayers
+from xinfer_lab.residency.host import HostLayers, PiecewiseHost
 from xinfer_lab.residency.weights import LayerSlot
 
 __all__ = ["CopyEngine"]
 
 
 class CopyEngine:
-    """Submits one copy per group of a layer, as one command list, and one signal after it. Never blocks by itself.
+    """Submits one copy per group of a layer (or per tensor, out of a mapped file), as one command list, and one signal
+    after it. Never blocks by itself.
 
     The fence ``copied`` counts uploads: upload number k has arrived once it has reached k.
     """
 
-    def __init__(self, device: Device, host: HostLayers) -> None:
+    def __init__(self, device: Device, host: HostLayers | PiecewiseHost) -> None:
         self.device, self.host = device, host
         self.queue = device.copy_queue
         self.copied = device.create_fence(device.fresh_name("copied"))
@@ -25,10 +26,13 @@ class CopyEngine:
 
         The caller has made the copy queue wait for the slot's last reader.
         """
-        spans = self.host.stage(layer)
         with self.queue.record(f"upload layer {layer} to {slot.name}") as commands:
-            for buffer, span in zip(slot.buffers, spans, strict=True):
-                commands.copy(buffer, span)
+            if isinstance(self.host, PiecewiseHost):
+                for piece in self.host.pieces(layer):
+                    commands.copy(slot.buffers[piece.group].span(piece.offset, piece.span.size), piece.span)
+            else:
+                for buffer, span in zip(slot.buffers, self.host.stage(layer), strict=True):
+                    commands.copy(buffer, span)
         value = self.copied.last_submitted + 1
         self.queue.signal(self.copied, value)
         self.host.copied(self.copied, value)

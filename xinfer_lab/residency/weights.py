@@ -11,7 +11,7 @@ import torch
 from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import StreamError
-from xinfer_lab.device.records import View
+from xinfer_lab.device.records import Source, View
 from xinfer_lab.qwen2.checkpoint import Checkpoint, expected_shapes
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, layer_layout, resident_tensors, tensor_name
@@ -26,6 +26,9 @@ __all__ = [
     "SyntheticWeights",
     "group_views",
 ]
+
+_FILE = "file "
+"""What the name of a whole file begins with, as a source; no tensor's name holds a space."""
 
 
 class ModelWeights(Protocol):
@@ -44,6 +47,10 @@ class ModelWeights(Protocol):
         """The tensor's bytes, 1-D uint8."""
         ...
 
+    def locate(self, name: str) -> Source:
+        """Where the tensor's bytes lie inside a larger source of this provider, such as a file; its own if in none."""
+        ...
+
 
 class CheckpointWeights:
     """The weights of an open checkpoint, read through its memory map."""
@@ -51,6 +58,7 @@ class CheckpointWeights:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
         self._sizes = {name: checkpoint.entry(name).nbytes for name in checkpoint.names()}
+        self._files = {f"{_FILE}{name}": path for name, path in checkpoint.files().items()}
 
     @property
     def config(self) -> Qwen2Config:
@@ -58,12 +66,21 @@ class CheckpointWeights:
         return self._checkpoint.config
 
     def nbytes(self, name: str) -> int | None:
-        """Bytes of the tensor ``name``; None if there is none."""
+        """Bytes of the tensor ``name``, or of a file by the name that `locate` gives it; None if there is none."""
+        if name in self._files:
+            return self._files[name].stat().st_size
         return self._sizes.get(name)
 
     def bytes(self, name: str) -> torch.Tensor:
-        """The tensor's bytes, a view of the memory map."""
+        """The tensor's or file's bytes, a view of the memory map."""
+        if name in self._files:
+            return self._checkpoint.file_bytes(name.removeprefix(_FILE))
         return self._checkpoint.bytes(name)
+
+    def locate(self, name: str) -> Source:
+        """Where the tensor lies in its file."""
+        entry = self._checkpoint.entry(name)
+        return Source(f"{_FILE}{entry.file.name}", entry.offset, entry.nbytes)
 
 
 class SizedWeights:
@@ -84,6 +101,12 @@ class SizedWeights:
     def bytes(self, name: str) -> torch.Tensor:
         """Always raises `StreamError`: there are no bytes."""
         raise StreamError(f"{name!r} is known by its size only: a simulation cannot run on a device that computes")
+
+    def locate(self, name: str) -> Source:
+        """The tensor itself: there is no file."""
+        if name not in self._sizes:
+            raise StreamError(f"this model has no tensor {name!r}")
+        return Source(name, 0, self._sizes[name])
 
 
 class SyntheticWeights(SizedWeights):
