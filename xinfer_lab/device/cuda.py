@@ -58,12 +58,14 @@ class CudaDevice(Device):
     """CUDA device number ``index``. Queue = stream, fence value = event, upload heap = pinned host memory.
 
     Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too
-    early. ``check`` defaults to False here: when on, each command is checked before it is issued (``on_hazard="raise"``
-    by default) and memory is filled with NaN bytes, which costs time. ``measure`` records timing events around every
-    command for `timeline`. Other arguments: see `Device`. Raises `CudaUnavailable`.
+    early. ``check`` defaults to False here: when on, each command is checked before it is issued
+    (``on_hazard="raise"`` by default) and memory is filled with NaN bytes, which costs time. ``measure`` records timing
+    events around every command for `timeline`. ``pin=False`` leaves upload heaps in ordinary memory, to see what that
+    costs: the driver stages every copy from them, and the host stands still meanwhile. Other arguments: see `Device`.
+    Raises `CudaUnavailable`.
     """
 
-    def __init__(self, index: int = 0, *, measure: bool = False, **options: Any) -> None:
+    def __init__(self, index: int = 0, *, measure: bool = False, pin: bool = True, **options: Any) -> None:
         if not torch.cuda.is_available():
             raise CudaUnavailable(
                 "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the "
@@ -73,7 +75,7 @@ class CudaDevice(Device):
             raise CudaUnavailable(f"there is no CUDA device {index}; this machine has devices 0 to {count - 1}")
         self.torch_device = torch.device("cuda", index)
         self.name = torch.cuda.get_device_name(index)
-        self.measure = measure
+        self.measure, self.pin = measure, pin
         self._memory: dict[str, torch.Tensor] = {}
         self._pinned: dict[str, PinnedMemory | RegisteredMap] = {}
         self._streams: dict[str, torch.cuda.Stream] = {}
@@ -144,18 +146,21 @@ class CudaDevice(Device):
     def _allocate(self, record: Allocate) -> None:
         if record.heap == "default":
             memory = self._empty(record)
+        elif record.heap == "upload" and not self.pin:
+            memory = self._mapped(record) if record.mapped else torch.empty(record.size, dtype=torch.uint8)
         else:
-            pinned = (
-                RegisteredMap(self.sources.read(Source(record.mapped, 0, record.size)), self.torch_device)
-                if record.mapped
-                else PinnedMemory(record.size)
+            held = (
+                RegisteredMap(self._mapped(record), self.torch_device) if record.mapped else PinnedMemory(record.size)
             )
-            self._pinned[record.buffer] = pinned
-            memory = pinned.tensor
+            self._pinned[record.buffer] = held
+            memory = held.tensor
         if self.check and not record.mapped:
             memory.fill_(POISON)
             torch.cuda.current_stream(self.torch_device).synchronize()
         self._memory[record.buffer] = memory
+
+    def _mapped(self, record: Allocate) -> torch.Tensor:
+        return self.sources.read(Source(record.mapped, 0, record.size))
 
     def _empty(self, record: Allocate) -> torch.Tensor:
         try:

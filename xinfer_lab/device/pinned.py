@@ -45,6 +45,11 @@ class PinnedMemory:
         # would otherwise take the next map at the same address for registered.
         self._unpin = weakref.finalize(self, _unpin, whole)
 
+    def unpin(self) -> None:
+        """Keep the memory, but no longer pinned. No copy may still use it."""
+        self._unpin()
+        self.pinned_bytes = 0
+
     def close(self) -> None:
         """Unpin and let go. No copy may still use it."""
         self.tensor = torch.empty(0, dtype=torch.uint8)

@@ -1,7 +1,8 @@
 """A mapped file registered with CUDA: queues copy straight out of the system's file cache; nothing is copied before.
 
-Only a shared read-only map is registered, with the flag for memory that the GPU reads only. Other kinds of map are
-refused: registering a private one copies the whole file into memory, or never returns.
+Memory that is pinned already is taken as it is. Otherwise only a shared read-only map is registered, with the flag for
+memory that the GPU reads only. Other kinds of map are refused: registering a private one copies the whole file into
+memory, or never returns.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ctypes
 import mmap
 import sys
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -29,6 +31,8 @@ _READ_ONLY_SUPPORTED = 113
 class RegisteredMap:
     """The whole mapped file ``file`` (1-D uint8), pinned as it is until `close`; ``tensor`` is ``file`` itself.
 
+    ``pinned_bytes`` are those that this object pinned: none, if the memory was pinned before.
+
     The file must be in memory as long as it is pinned: whatever of it is not there yet is read now, which blocks the
     host. Raises `CudaUnavailable` where `refusal` says something, and where CUDA refuses.
     """
@@ -36,8 +40,12 @@ class RegisteredMap:
     def __init__(self, file: torch.Tensor, device: torch.device) -> None:
         if why := refusal(file, device):
             raise CudaUnavailable(f"a source cannot be copied from where it is: {why}")
-        self.pinned_bytes = -(-file.numel() // mmap.PAGESIZE) * mmap.PAGESIZE
         self.tensor = file
+        self.pinned_bytes = 0
+        self._unpin: Callable[[], object] = lambda: None
+        if file.is_pinned():
+            return
+        self.pinned_bytes = -(-file.numel() // mmap.PAGESIZE) * mmap.PAGESIZE
         with torch.cuda.device(device):
             status = int(torch.cuda.cudart().cudaHostRegister(file.data_ptr(), self.pinned_bytes, READ_ONLY))
         if status != 0:
@@ -57,6 +65,8 @@ class RegisteredMap:
 
 def refusal(file: torch.Tensor, device: torch.device) -> str:
     """Why ``file`` cannot be registered for ``device``, as the end of a sentence; '' if nothing speaks against it."""
+    if file.is_pinned():
+        return ""
     if sys.platform != "linux":
         return "mapped files are registered on Linux only"
     if not _read_only_supported(device.index or 0):

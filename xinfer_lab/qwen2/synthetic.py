@@ -20,7 +20,7 @@ from xinfer_lab.qwen2.checkpoint import expected_shapes
 from xinfer_lab.qwen2.config import DTYPES, Qwen2Config
 from xinfer_lab.qwen2.errors import CheckpointError, ConfigError
 
-__all__ = ["SyntheticSpec", "synthetic_tensor", "write_checkpoint"]
+__all__ = ["SyntheticSpec", "moments", "synthetic_tensor", "write_checkpoint"]
 
 _MARKER = "synthetic.json"
 _INDEX = "model.safetensors.index.json"
@@ -121,7 +121,7 @@ def synthetic_tensor(name: str, shape: tuple[int, ...], config: Qwen2Config, see
     Products keep the scale of their input (a standard deviation of 1 / sqrt(fan-in)); what a layer adds to the residual
     is scaled by 1 / sqrt(2 layers) (as in GPT-2), so that the sum over any number of layers stays near 1.
     """
-    mean, deviation = _moments(name, config)
+    mean, deviation = moments(name, config)
     # Raw bits of PCG64, which NumPy promises not to change, become numbers by exact steps: the same on every machine.
     bits = np.random.PCG64(np.random.SeedSequence([seed, zlib.crc32(name.encode())]))
     count = math.prod(shape)
@@ -134,7 +134,7 @@ def synthetic_tensor(name: str, shape: tuple[int, ...], config: Qwen2Config, see
     return torch.from_numpy(unit).reshape(shape).to(config.dtype)
 
 
-def _moments(name: str, config: Qwen2Config) -> tuple[float, float]:
+def moments(name: str, config: Qwen2Config) -> tuple[float, float]:
     """Mean and standard deviation of a weight's elements."""
     hidden = config.hidden_size
     residual = 1.0 / math.sqrt(2 * config.num_hidden_layers)

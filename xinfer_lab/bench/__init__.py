@@ -1,0 +1,1 @@
+"""What a GPU makes of every residency, measured beside what others use."""

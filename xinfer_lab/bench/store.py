@@ -1,0 +1,119 @@
+"""All layers once in host memory, for every row of a benchmark: pinning 60 GB for each of them would take longer than
+the measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.fence import Fence
+from xinfer_lab.device.host_copy import copy_bytes
+from xinfer_lab.device.pinned import PinnedMemory
+from xinfer_lab.device.records import Source, Span
+from xinfer_lab.qwen2.layout import TensorPlace, layer_layout, tensor_name
+from xinfer_lab.residency.weights import ModelWeights
+
+__all__ = ["LayerStore", "StoredLayers"]
+
+
+class LayerStore:
+    """``weights`` with every layer in pinned host memory, laid out as on the device; mountable as a device's source.
+
+    ``stored[i]`` is the source that is all of layer i. What stays resident is asked of ``weights`` each time.
+    """
+
+    def __init__(self, weights: ModelWeights, on_layer: Callable[[int], None] | None = None) -> None:
+        self.config = weights.config
+        self._weights = weights
+        layout = layer_layout(self.config)
+        self._places: dict[str, tuple[int, int, TensorPlace]] = {}
+        self._memory: list[PinnedMemory] = []
+        for layer in range(self.config.num_hidden_layers):
+            memory, base = PinnedMemory(layout.nbytes), 0
+            for group in layout.groups:
+                for place in group.tensors:
+                    name = tensor_name(layer, place.name)
+                    offset = base + place.offset
+                    copy_bytes(memory.tensor[offset : offset + place.nbytes], weights.bytes(name))
+                    self._places[name] = (layer, offset, place)
+                base += group.nbytes
+            self._memory.append(memory)
+            if on_layer is not None:
+                on_layer(layer)
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of host memory that the layers have pinned."""
+        return sum(memory.pinned_bytes for memory in self._memory)
+
+    def nbytes(self, name: str) -> int | None:
+        """Bytes of the tensor or whole layer ``name``; None if there is none."""
+        if (layer := self._layer(name)) is not None:
+            return self._memory[layer].tensor.numel()
+        return self._weights.nbytes(name)
+
+    def bytes(self, name: str) -> torch.Tensor:
+        """The bytes of the tensor or whole layer ``name``: a view of host memory, but for what stays resident."""
+        if (layer := self._layer(name)) is not None:
+            return self._memory[layer].tensor
+        if name in self._places:
+            layer, offset, place = self._places[name]
+            return self._memory[layer].tensor[offset : offset + place.nbytes]
+        return self._weights.bytes(name)
+
+    def locate(self, name: str) -> Source:
+        """Where the tensor lies in its layer."""
+        layer, offset, place = self._places[name]
+        return Source(f"stored[{layer}]", offset, place.nbytes)
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """A weight with its dtype and shape, a view of host memory."""
+        return self.bytes(name).view(self.config.dtype).view(self._places[name][2].shape)
+
+    def unpin(self) -> None:
+        """From now on the layers lie in ordinary memory, as a program that knows nothing of pinning has them."""
+        for memory in self._memory:
+            memory.unpin()
+
+    def close(self) -> None:
+        """Give the memory back; no copy may still use it."""
+        for memory in self._memory:
+            memory.close()
+        self._memory = []
+
+    def _layer(self, name: str) -> int | None:
+        return int(name[len("stored[") : -1]) if name.startswith("stored[") else None
+
+
+class StoredLayers:
+    """The layers of a `LayerStore` as a residency's host side: nothing to set up, nothing to do for the host.
+
+    ``layers``: which ones, along which `stage` counts; None: all.
+    """
+
+    def __init__(self, device: Device, store: LayerStore, layers: tuple[int, ...] | None = None) -> None:
+        layout = layer_layout(store.config)
+        self._heaps, self._spans = [], []
+        for layer in layers if layers is not None else range(store.config.num_hidden_layers):
+            heap = device.map_upload_heap(f"stored[{layer}]", f"host.layer[{layer}]")
+            spans, offset = [], 0
+            for group in layout.groups:
+                spans.append(heap.span(offset, group.nbytes))
+                offset += group.nbytes
+            self._heaps.append(heap)
+            self._spans.append(tuple(spans))
+
+    def stage(self, layer: int) -> tuple[Span, ...]:
+        """Where the ``layer``-th of the layers is."""
+        return self._spans[layer]
+
+    def copied(self, fence: Fence, value: int) -> None:
+        """Nothing to do: these bytes are never written again."""
+
+    def close(self) -> None:
+        """Let go of the heaps; the store keeps the memory."""
+        for heap in self._heaps:
+            heap.free()
+        self._heaps, self._spans = [], []
