@@ -134,4 +134,4 @@ def test_a_decode_step_takes_the_plans_bound(size, budget_gib):
     plan = make_plan(config, shape, budget_gib * 2**30)
     _, decode = predict(config, shape, plan, GPU_SPECS["h200"])
     assert decode.binding == "link"
-    assert 1.0 <= decode.time / decode.bound <= 1.03
+    assert 1.0 - 1e-9 <= decode.time / decode.bound <= 1.03

@@ -50,8 +50,9 @@ class VirtualClock:
     """Times records in issue order; every wait names a signal that was timed before it, so one pass is enough.
 
     Rules: a queue runs its commands in order, each no earlier than the host submitted it; copies over the link take
-    turns in each direction, also between queues; the host is busy while it writes staging memory and while it submits a
-    dispatch (``submit_time`` of the spec), and blocked in a host wait; submitting anything else costs it nothing.
+    turns in each direction, also between queues, but for small ones of the direct queue (``kernel_copy`` of the spec);
+    the host is busy while it writes staging memory and while it submits a dispatch (``submit_time``), and blocked in a
+    host wait; submitting anything else costs it nothing.
     """
 
     def __init__(self, spec: GpuSpec, kernels: KernelTable) -> None:
@@ -115,7 +116,8 @@ class VirtualClock:
 
     def _direction(self, record: Copy) -> str:
         if self._heaps.get(record.src.buffer) == "upload":
-            return "to device"
+            small = record.queue == "direct" and record.dst.size <= self.spec.kernel_copy
+            return "to device, by a kernel" if small else "to device"
         return "to host" if self._heaps.get(record.dst.buffer) == "readback" else ""
 
     def _reach(self, record: Wait | HostWait, index: int, lane: str, start: float) -> float:

@@ -12,6 +12,7 @@ import torch
 from xinfer_lab.device.clock import label_of
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import CudaUnavailable, OutOfDeviceMemory
+from xinfer_lab.device.gpu_spec import KERNEL_COPY
 from xinfer_lab.device.host_copy import copy_bytes
 from xinfer_lab.device.pinned import PinnedMemory
 from xinfer_lab.device.records import (
@@ -52,6 +53,20 @@ class _EventFence:
     def event_for(self, value: int) -> torch.cuda.Event:
         """The event of the first signal that reaches ``value``; the stream rules made sure that there is one."""
         return self.events[bisect.bisect_left(self.values, value)]
+
+
+class _HostBytes:
+    """Pinned host memory by its address, the same on the GPU, in the form that torch takes for device memory."""
+
+    def __init__(self, memory: torch.Tensor) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (memory.numel(),), "typestr": "|u1", "data": (memory.data_ptr(), False), "version": 3,
+        }  # fmt: skip
+
+
+def _seen_by_gpu(memory: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Pinned host bytes as a tensor that kernels can read. The caller keeps ``memory`` alive until they have."""
+    return torch.as_tensor(_HostBytes(memory), device=device)
 
 
 class CudaDevice(Device):
@@ -187,12 +202,25 @@ class CudaDevice(Device):
                 dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
                 if self.check and dst.is_cuda:
                     dst.fill_(POISON)
-                dst.copy_(src, non_blocking=True)
+                if self._by_kernel(record):
+                    torch.add(_seen_by_gpu(src, self.torch_device), 0, out=dst)
+                else:
+                    dst.copy_(src, non_blocking=True)
             else:
                 tensors = {name: slice_view(self._memory, view) for name, view in record.operands.items()}
                 self.kernels[record.kernel].run(tensors, record.params)
         if start is not None:
             self._marks.append((index, record, start, self._record_event(stream)))
+
+    def _by_kernel(self, record: Copy) -> bool:
+        """Whether a kernel copies, past the engine that large copies take turns on: see `KERNEL_COPY`."""
+        small = record.dst.size <= KERNEL_COPY and self.queues[record.queue].kind == "direct"
+        return (
+            small
+            and self.pin
+            and self.heap_of(record.src.buffer) == "upload"
+            and self._memory[record.dst.buffer].is_cuda
+        )
 
     def _release_all(self) -> None:
         torch.cuda.synchronize(self.torch_device)

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from xinfer_lab.device.kernels import Cost
 
-__all__ = ["GPU_SPECS", "GpuSpec"]
+__all__ = ["GPU_SPECS", "KERNEL_COPY", "GpuSpec"]
+
+KERNEL_COPY = 2**20
+"""Bytes up to which the direct queue copies from an upload heap by a kernel that reads the host's memory, as a D3D12
+direct queue does. The engine that moves large copies is busy with those of the copy queue and takes turns: a pass's
+tokens would wait there for a whole layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,8 @@ class GpuSpec:
     Sizes in bytes, rates per second, times in seconds. ``flops`` is the dense half-precision rate; ``launch_time`` is
     added to each dispatch; ``link_latency`` to each copy over the link; ``host_bandwidth`` is one thread's memcpy into
     staging; ``submit_time`` is what submitting a dispatch costs the host, which works ahead of the queues.
+    ``kernel_copy``: bytes up to which a copy of the direct queue goes past the others on the link (`KERNEL_COPY`; 0:
+    none does).
     """
 
     name: str
@@ -27,6 +34,7 @@ class GpuSpec:
     launch_time: float
     host_bandwidth: float
     submit_time: float = 0.0
+    kernel_copy: int = 0
 
     def copy_time(self, size: int, *, over_link: bool = True) -> float:
         """Seconds that a copy of ``size`` bytes takes, over the link or inside device memory (read and written)."""
@@ -62,9 +70,9 @@ class GpuSpec:
 
 
 GPU_SPECS = {
-    "rtx4090": GpuSpec("RTX 4090", 24 * 2**30, 25e9, 10e-6, 150e12, 0.93e12, 5e-6, 10e9),
-    "h200": GpuSpec("H200", 139 * 2**30, 55.2e9, 15e-6, 780e12, 4.3e12, 5e-6, 5e9),
-    "laptop": GpuSpec("laptop (RTX 4060)", 8 * 2**30, 12e9, 10e-6, 40e12, 0.24e12, 8e-6, 8e9),
+    "rtx4090": GpuSpec("RTX 4090", 24 * 2**30, 25e9, 10e-6, 150e12, 0.93e12, 5e-6, 10e9, 0.0, KERNEL_COPY),
+    "h200": GpuSpec("H200", 139 * 2**30, 55.2e9, 15e-6, 780e12, 4.3e12, 5e-6, 5e9, 0.0, KERNEL_COPY),
+    "laptop": GpuSpec("laptop (RTX 4060)", 8 * 2**30, 12e9, 10e-6, 40e12, 0.24e12, 8e-6, 8e9, 0.0, KERNEL_COPY),
 }
 """Presets. Sustained figures: H200 measured (PCIe 5 x16, see the benchmark page); the others from their vendors' peak
 rates, taken at the share of peak that large copies and matrix products usually reach."""

@@ -12,7 +12,7 @@ import torch
 
 __all__ = ["PIECE", "copy_bytes", "host_threads", "in_pieces"]
 
-PIECE = 2**23
+PIECE = 2**21
 """Bytes that a thread copies at a time; what is shorter than two of them is copied by the calling thread."""
 
 

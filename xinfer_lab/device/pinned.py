@@ -31,7 +31,7 @@ class PinnedMemory:
         if self.pinned_bytes >= _LARGE:
             # The system makes pages when they are first touched: several threads do that faster than CUDA's one.
             pages = whole.numpy()[:: mmap.PAGESIZE]
-            count = PIECE // mmap.PAGESIZE
+            count = 4 * PIECE // mmap.PAGESIZE
             in_pieces(len(pages), count, lambda start, end: pages[start:end].fill(0))
         status = int(torch.cuda.cudart().cudaHostRegister(whole.data_ptr(), self.pinned_bytes, 0))
         if status != 0:

@@ -9,8 +9,9 @@ from xinfer_lab.device.rules import BUFFER_ALIGNMENT
 
 __all__ = ["Uploader"]
 
-CHUNK = 2**24
-"""Bytes of one staged copy: large enough for the link's full rate, small enough to overlap reading and copying."""
+CHUNK = 2**26
+"""Bytes of one staged copy: large enough for the link's full rate and for several threads that fill it, small enough
+to overlap reading and copying."""
 
 
 class Uploader:

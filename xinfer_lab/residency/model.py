@@ -105,7 +105,7 @@ class QwenModel:
         """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the
         class.
 
-        Host memory: two staged chunks of at most 16 MiB while loading, then only what a pass hands in and out. The
+        Host memory: two staged chunks of at most 64 MiB while loading, then only what a pass hands in and out. The
         files are mapped while they are read and not afterwards.
         """
         return cls._open(path, device, resident_layers(on_layer), shape)

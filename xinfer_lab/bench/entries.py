@@ -1,0 +1,125 @@
+"""The residencies of a benchmark: how each is opened on the card, and on a device of sizes for the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from xinfer_lab.bench.measure import Workload
+from xinfer_lab.bench.store import LayerStore, StoredLayers
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.factories import (
+    SourceFactory,
+    planned_layers,
+    resident_layers,
+    serial_layers,
+    streaming_layers,
+)
+from xinfer_lab.residency.plan import Plan, Shape, make_plan
+from xinfer_lab.residency.planned import PlannedLayers
+from xinfer_lab.residency.serial import SerialLayers
+from xinfer_lab.residency.source import LayerSource
+from xinfer_lab.residency.streaming import StreamingLayers
+from xinfer_lab.residency.weights import ModelWeights
+
+__all__ = [
+    "Entry",
+    "budget_plan",
+    "pageable_entry",
+    "planned_entry",
+    "resident_entry",
+    "serial_entry",
+    "streaming_entry",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A residency by ``name``: ``real`` makes its layers on the card, ``sized`` on a device of sizes, for a workload.
+
+    ``options`` are those of the CUDA device. Both factories may raise `RequestError` where a workload does not fit.
+    """
+
+    name: str
+    real: Callable[[Workload], SourceFactory]
+    sized: Callable[[Workload], SourceFactory]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    pageable: bool = False
+
+
+def resident_entry() -> Entry:
+    """Everything in device memory: what all others are held against."""
+    return Entry(name="resident", real=lambda _: resident_layers(), sized=lambda _: resident_layers())
+
+
+def serial_entry(store: LayerStore) -> Entry:
+    """Upload, compute, upload, compute, out of pinned memory."""
+    return Entry(name="serial, pinned", real=lambda _: _serial(store), sized=lambda _: serial_layers())
+
+
+def pageable_entry(store: LayerStore) -> Entry:
+    """The same out of ordinary memory: offloading as one writes it first. The store must not be pinned any more."""
+    return Entry(
+        name="serial, pageable",
+        real=lambda _: _serial(store),
+        sized=lambda _: serial_layers(),
+        options={"pin": False},
+        pageable=True,
+    )
+
+
+def _serial(store: LayerStore) -> SourceFactory:
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        host = StoredLayers(device, store)
+        return SerialLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers)
+
+    return make
+
+
+def streaming_entry(store: LayerStore, pool: int) -> Entry:
+    """Layers through ``pool`` slots, uploads beside computing."""
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        host = StoredLayers(device, store)
+        return StreamingLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers, pool)
+
+    return Entry(name=f"streaming, {pool} slots", real=lambda _: make, sized=lambda _: streaming_layers(pool))
+
+
+def budget_plan(config: Qwen2Config, workload: Workload, budget: int, reserved: Mapping[str, int]) -> Plan:
+    """The plan for ``workload`` within ``budget`` bytes. Raises `RequestError` if not even two slots fit."""
+    return make_plan(config, Shape(workload.context, chunk=workload.chunk), budget, reserved=reserved)
+
+
+def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int]) -> Entry:
+    """What fits into ``budget`` bytes stays, the rest streams. ``reserved``: what the card's device holds already."""
+
+    def plan(workload: Workload) -> Plan:
+        found = budget_plan(store.config, workload, budget, reserved)
+        if not found.streamed:
+            raise RequestError(f"everything fits into {format_bytes(budget)}")
+        return found
+
+    def real(workload: Workload) -> SourceFactory:
+        planned = plan(workload)
+
+        def make(device: Device, weights: ModelWeights) -> LayerSource:
+            host = StoredLayers(device, store, planned.streamed)
+            layout, config = layer_layout(weights.config), weights.config
+            return PlannedLayers(device, layout, config.dtype, host, planned.layers, planned.streamed, planned.slots)
+
+        return make
+
+    return Entry(
+        name=f"planned, {format_bytes(budget)}",
+        real=real,
+        sized=lambda workload: planned_layers(plan(workload)),
+        options={"memory": budget},
+    )

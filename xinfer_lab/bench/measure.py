@@ -1,0 +1,187 @@
+"""Run one residency at the workloads of a benchmark, and say what came of it."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from xinfer_lab.bench.rows import Row, Timing
+from xinfer_lab.device.cuda import CudaDevice
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.device.records import Copy
+from xinfer_lab.device.simulated import SimulatedDevice
+from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.residency.factories import SourceFactory
+from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.parity import compare_logits
+from xinfer_lab.residency.weights import ModelWeights, SizedWeights
+
+__all__ = ["Logits", "Measured", "Workload", "measure_model", "predict_model", "prompt_of", "row_of", "run_passes"]
+
+Logits = list[torch.Tensor]
+"""Of each timed pass, on the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Passes over ``tokens`` new tokens each, ``passes`` of them timed.
+
+    A prefill (``tokens`` over 1) begins a new sequence each time; a decode step follows a prompt of ``prompt`` tokens
+    and the steps before.
+    """
+
+    tokens: int
+    passes: int
+    prompt: int = 0
+
+    @property
+    def name(self) -> str:
+        """``decode``, or ``prefill`` and its tokens."""
+        return f"prefill {self.tokens}" if self.tokens > 1 else "decode"
+
+    @property
+    def context(self) -> int:
+        """Tokens that the cache needs room for; one pass more than are timed warms up."""
+        return self.tokens if self.tokens > 1 else self.prompt + self.passes + 1
+
+    @property
+    def chunk(self) -> int:
+        """The most tokens of one pass."""
+        return max(self.tokens, self.prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One model at one workload: ``seconds`` of each timed pass and its ``logits``, bytes of weights ``moved`` a pass
+    (None: not known), and of device memory: ``peak`` as torch's allocator saw it and ``planned`` as the device counted
+    (None where there is no such figure)."""
+
+    seconds: tuple[float, ...]
+    logits: Logits
+    moved: int | None
+    peak: int | None
+    planned: int | None
+
+
+def prompt_of(config: Qwen2Config, tokens: int) -> torch.Tensor:
+    """Token ids [1, tokens], the same each time."""
+    return torch.randint(0, config.vocab_size, (1, tokens), generator=torch.Generator().manual_seed(tokens))
+
+
+def run_passes(
+    workload: Workload,
+    config: Qwen2Config,
+    forward: Callable[[torch.Tensor], torch.Tensor],
+    reset: Callable[[], object],
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[tuple[float, ...], Logits]:
+    """Seconds and logits of the timed passes of ``workload``. ``forward`` blocks until its logits are there."""
+    seconds, logits = [], []
+    if workload.tokens == 1 and workload.prompt:
+        forward(prompt_of(config, workload.prompt))
+    for number in range(workload.passes + 1):
+        if workload.tokens > 1:
+            reset()
+        tokens = prompt_of(config, workload.tokens) if workload.tokens > 1 else torch.tensor([[number + 1]])
+        start = clock()
+        out = forward(tokens)
+        if number > 0:
+            seconds.append(clock() - start)
+            logits.append(out)
+    return tuple(seconds), logits
+
+
+def measure_model(
+    weights: ModelWeights, factory: SourceFactory, workload: Workload, open_device: Callable[[], Device]
+) -> Measured:
+    """Open a device and a model on it, run ``workload``, close both. The first pass is not timed."""
+    _empty_cache()
+    with open_device() as device, _model(weights, device, factory, workload) as model:
+        _forget(weights)
+        _reset_peak(device)
+        passes = workload.passes + 1 + (workload.tokens == 1 and workload.prompt > 0)
+        model.begin(passes)
+        # A first pass may load kernels, which takes far longer than running them; a later one has nothing to move left.
+        first = len(device.stream)
+        seconds, logits = run_passes(workload, weights.config, model.forward, model.reset)
+        moved = _moved(device, first) // passes
+        peak = _peak(device)
+        return Measured(seconds, logits, moved, peak, device.memory.use().peak)
+
+
+def _model(weights: ModelWeights, device: Device, factory: SourceFactory, workload: Workload) -> QwenModel:
+    return QwenModel(weights, device, factory, context=workload.context, chunk=workload.chunk)
+
+
+def _moved(device: Device, first: int) -> int:
+    """Bytes that the copy queue moves from record ``first`` on."""
+    later = device.stream.records[first:]
+    return sum(record.dst.size for record in later if isinstance(record, Copy) and record.queue == "copy")
+
+
+def predict_model(config: Qwen2Config, factory: SourceFactory, workload: Workload, spec: GpuSpec) -> float:
+    """Seconds of a pass of ``workload`` by the virtual clock, in the middle of a run."""
+    device = SimulatedDevice(spec, memory=None, check=False)
+    with device, _model(SizedWeights(config), device, factory, workload) as model:
+        short = Workload(workload.tokens, 2, workload.prompt)
+        model.begin(6)
+        seconds, _ = run_passes(short, config, model.forward, model.reset, lambda: device.now)
+        return seconds[-1]
+
+
+def row_of(
+    name: str,
+    workload: Workload,
+    measured: Measured,
+    reference: Logits | None,
+    *,
+    predicted: float | None = None,
+    bound: float | None = None,
+    peer: bool = False,
+    note: str = "",
+) -> Row:
+    """The row of ``measured``, held against the logits ``reference`` of the resident run."""
+    difference = None
+    if reference is not None:
+        difference = compare_logits(reference[: len(measured.logits)], measured.logits)[1]
+    return Row(
+        name=name,
+        workload=workload.name,
+        timing=Timing.of(measured.seconds),
+        moved=measured.moved,
+        peak=measured.peak,
+        planned=measured.planned,
+        difference=difference,
+        predicted=predicted,
+        bound=bound,
+        peer=peer,
+        note=note,
+    )
+
+
+def _empty_cache() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _forget(weights: ModelWeights) -> None:
+    """Weights that are drawn on the GPU keep the last tensor there, which is no memory of the model."""
+    forget = getattr(weights, "forget", None)
+    if callable(forget):
+        forget()
+
+
+def _reset_peak(device: Device) -> None:
+    if isinstance(device, CudaDevice):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _peak(device: Device) -> int | None:
+    return torch.cuda.max_memory_allocated() if isinstance(device, CudaDevice) else None

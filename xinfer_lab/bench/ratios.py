@@ -1,0 +1,71 @@
+"""What the rows of a report come to: each figure that a target is set for, and the waterfall."""
+
+from __future__ import annotations
+
+from xinfer_lab.bench.rows import Report, Row, is_steady
+
+__all__ = ["WATERFALL", "ratios", "waterfall"]
+
+WATERFALL = ("serial, pageable", "serial, pinned", "streaming, 2 slots", "planned", "compressed")
+"""What takes a run from naive to best, step by step, by the beginning of each row's name."""
+
+_PEERS = ("prefetching offloader", "diffusers group offloading", "accelerate")
+
+
+def waterfall(report: Report, workload: str) -> list[Row]:
+    """The fastest row of each step of `WATERFALL` that was measured at ``workload``."""
+    steps = []
+    for name in WATERFALL:
+        rows = [row for row in report.rows if row.name.startswith(name) and row.workload == workload and row.timing]
+        if rows:
+            steps.append(min(rows, key=_seconds))
+    return steps
+
+
+def ratios(report: Report) -> dict[str, float]:
+    """Figures by name; those whose rows were not measured are left out."""
+    link = report.spec["link_bandwidth"]
+    found: dict[str, float] = {}
+    for workload in dict.fromkeys(row.workload for row in report.rows):
+        found |= _of(report, workload, link)
+    for row in report.rows:
+        if row.timing is not None and row.predicted is not None and is_steady(row.timing):
+            found[f"predicted over measured: {row.name}, {row.workload}"] = row.predicted / row.timing.median
+        if row.peak and row.planned:
+            found[f"peak over planned: {row.name}, {row.workload}"] = row.peak / row.planned
+    return found
+
+
+def _seconds(row: Row) -> float:
+    assert row.timing is not None
+    return row.timing.median
+
+
+def _of(report: Report, workload: str, link: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+
+    def ratio(name: str, above: Row | None, below: Row | None) -> None:
+        if above is not None and below is not None:
+            found[f"{workload}: {name}"] = _seconds(above) / _seconds(below)
+
+    resident, serial = report.find("resident", workload), report.find("serial, pinned", workload)
+    streaming, pageable = report.find("streaming, 2 slots", workload), report.find("serial, pageable", workload)
+    if streaming is not None and streaming.rate is not None and workload == "decode":
+        found[f"{workload}: streaming's bytes a second over the link's"] = streaming.rate / link
+    ratio("streaming over resident", streaming, resident)
+    ratio("pageable serial over pinned serial", pageable, serial)
+    ratio("pinned serial over streaming", serial, streaming)
+    rows = [row for row in report.rows if row.workload == workload and row.timing is not None]
+    peers = [row for row in rows if row.name.startswith(_PEERS)]
+    ratio("best peer over streaming", min(peers, key=_seconds, default=None), streaming)
+    best = [row for row in rows if row.name.startswith(("planned", "compressed", "streaming, 2"))]
+    ratio("pageable serial over our best", pageable, min(best, key=_seconds, default=None))
+    for row in rows:
+        if row.name.startswith(("planned", "compressed")) and row.bound is not None:
+            found[f"{workload}: {row.name}, time over bound"] = _seconds(row) / row.bound
+        tier = row.name.removeprefix("streaming, ")
+        if tier in ("registered", "pinned", "staged") and row.rate is not None:
+            found[f"{workload}: {row.name}, bytes a second over the link's"] = row.rate / link
+    ratio("pin_memory() first over registered", report.find("pin_memory() first", workload),
+          report.find("streaming, registered", workload))  # fmt: skip
+    return found

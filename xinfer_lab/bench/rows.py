@@ -1,0 +1,119 @@
+"""What a benchmark found: rows of passes, each with its spread, its bytes, its memory and what the plan had said."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Report", "Row", "Timing", "is_steady"]
+
+STEADY = 0.03
+"""A row whose passes differ by less than this share of their median is steady: a prediction is held against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of the passes of one kind: ``median``, ``fastest``, ``slowest``."""
+
+    median: float
+    fastest: float
+    slowest: float
+    passes: int
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> Timing:
+        """The timing of ``seconds``, of which there is at least one."""
+        return cls(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
+
+    @property
+    def spread(self) -> float:
+        """How far the passes lie apart, as a share of their median."""
+        return (self.slowest - self.fastest) / self.median if self.median else 0.0
+
+
+def is_steady(timing: Timing) -> bool:
+    """Whether there are several passes and they differ by less than 3 %."""
+    return timing.passes > 1 and timing.spread < STEADY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One residency at one workload.
+
+    ``moved``: bytes of weights that a pass moves over the link (None: not known). ``peak``, ``planned``: bytes of
+    device memory at most in use, as the allocator saw it and as the plan had it. ``difference``: the largest absolute
+    difference of the logits from those of the resident run (NaN where bytes differ without one; None where there is
+    nothing to compare with). ``predicted``: seconds by the virtual clock; ``bound``: the least that is possible.
+    ``note``: what one should know, such as why there is no time (then ``timing`` is None).
+    """
+
+    name: str
+    workload: str
+    timing: Timing | None = None
+    moved: int | None = None
+    peak: int | None = None
+    planned: int | None = None
+    difference: float | None = None
+    predicted: float | None = None
+    bound: float | None = None
+    peer: bool = False
+    note: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the row is one of ours and its bytes are not those of the resident run: then it is no result."""
+        return not self.peer and self.difference is not None and self.difference != 0
+
+    @property
+    def rate(self) -> float | None:
+        """Bytes of weights moved a second."""
+        return self.moved / self.timing.median if self.moved and self.timing is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A whole run. ``machine`` and ``settings`` say what was measured where; ``link`` the link's measurements by name;
+    ``spec`` the GPU's measured figures; ``ratios`` what the targets are held against."""
+
+    machine: Mapping[str, str]
+    settings: Mapping[str, Any]
+    link: Mapping[str, float]
+    spec: Mapping[str, Any]
+    rows: Sequence[Row]
+    setup: Mapping[str, float] = field(default_factory=dict)
+    ratios: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether one of our rows is not the resident run's bytes."""
+        return any(row.failed for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready data; NaN differences become the text "nan"."""
+        data = dataclasses.asdict(self)
+        for row, entry in zip(self.rows, data["rows"], strict=True):
+            entry["rate"] = row.rate
+            if entry["difference"] is not None and entry["difference"] != entry["difference"]:
+                entry["difference"] = "nan"
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Report:
+        """The inverse of `to_dict`."""
+        rows = []
+        for entry in data["rows"]:
+            fields = {key: value for key, value in entry.items() if key != "rate"}
+            if fields["timing"] is not None:
+                fields["timing"] = Timing(**fields["timing"])
+            if fields["difference"] == "nan":
+                fields["difference"] = float("nan")
+            rows.append(Row(**fields))
+        return cls(**{**data, "rows": rows})
+
+    def find(self, name: str, workload: str) -> Row | None:
+        """The row of that name and workload, if it was timed."""
+        found = (row for row in self.rows if row.name == name and row.workload == workload and row.timing)
+        return next(found, None)
