@@ -42,14 +42,15 @@ __all__ = [
 class Entry:
     """A residency by ``name``: ``real`` makes its layers on the card, ``sized`` on a device of sizes, for a workload.
 
-    ``options`` are those of the CUDA device. Both factories may raise `RequestError` where a workload does not fit.
+    ``options`` are those of the CUDA device; ``overlaps``: whether uploads go on beside computing. Both factories may
+    raise `RequestError` where a workload does not fit.
     """
 
     name: str
     real: Callable[[Workload], SourceFactory]
     sized: Callable[[Workload], SourceFactory]
     options: Mapping[str, Any] = field(default_factory=dict)
-    pageable: bool = False
+    overlaps: bool = True
 
 
 def resident_entry() -> Entry:
@@ -59,7 +60,7 @@ def resident_entry() -> Entry:
 
 def serial_entry(store: LayerStore) -> Entry:
     """Upload, compute, upload, compute, out of pinned memory."""
-    return Entry(name="serial, pinned", real=lambda _: _serial(store), sized=lambda _: serial_layers())
+    return Entry(name="serial, pinned", real=lambda _: _serial(store), sized=lambda _: serial_layers(), overlaps=False)
 
 
 def pageable_entry(store: LayerStore) -> Entry:
@@ -69,7 +70,7 @@ def pageable_entry(store: LayerStore) -> Entry:
         real=lambda _: _serial(store),
         sized=lambda _: serial_layers(),
         options={"pin": False},
-        pageable=True,
+        overlaps=False,
     )
 
 

@@ -24,7 +24,7 @@ from xinfer_lab.residency.weights import ModelWeights, SizedWeights
 __all__ = ["Logits", "Measured", "Workload", "measure_model", "predict_model", "prompt_of", "row_of", "run_passes"]
 
 Logits = list[torch.Tensor]
-"""Of each timed pass, on the host."""
+"""Of each pass, on the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,13 @@ class Workload:
     """Passes over ``tokens`` new tokens each, ``passes`` of them timed.
 
     A prefill (``tokens`` over 1) begins a new sequence each time; a decode step follows a prompt of ``prompt`` tokens
-    and the steps before.
+    and the steps before. One pass more warms up, unless ``warm`` is False: then what comes before has to do.
     """
 
     tokens: int
     passes: int
     prompt: int = 0
+    warm: bool = True
 
     @property
     def name(self) -> str:
@@ -80,19 +81,18 @@ def run_passes(
     reset: Callable[[], object],
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[tuple[float, ...], Logits]:
-    """Seconds and logits of the timed passes of ``workload``. ``forward`` blocks until its logits are there."""
+    """Seconds of the timed passes of ``workload``, and the logits of all. ``forward`` blocks until they are there."""
     seconds, logits = [], []
     if workload.tokens == 1 and workload.prompt:
         forward(prompt_of(config, workload.prompt))
-    for number in range(workload.passes + 1):
+    for number in range(workload.passes + workload.warm):
         if workload.tokens > 1:
             reset()
-        tokens = prompt_of(config, workload.tokens) if workload.tokens > 1 else torch.tensor([[number + 1]])
+        tokens = prompt_of(config, workload.tokens) if workload.tokens > 1 else torch.tensor([[number]])
         start = clock()
-        out = forward(tokens)
-        if number > 0:
+        logits.append(forward(tokens))
+        if number > 0 or not workload.warm:
             seconds.append(clock() - start)
-            logits.append(out)
     return tuple(seconds), logits
 
 
@@ -104,7 +104,7 @@ def measure_model(
     with open_device() as device, _model(weights, device, factory, workload) as model:
         _forget(weights)
         _reset_peak(device)
-        passes = workload.passes + 1 + (workload.tokens == 1 and workload.prompt > 0)
+        passes = workload.passes + workload.warm + (workload.tokens == 1 and workload.prompt > 0)
         model.begin(passes)
         # A first pass may load kernels, which takes far longer than running them; a later one has nothing to move left.
         first = len(device.stream)

@@ -82,7 +82,8 @@ def _model(store: LayerStore, device: torch.device) -> Any:
     model.load_state_dict({**outside, **layers}, assign=True, strict=False)
     model.requires_grad_(False)
     # Its frequencies are no weights, and were left on "meta".
-    model.model.rotary_emb = type(model.model.rotary_emb)(config=config, device=device)
+    with torch.device(device):
+        model.model.rotary_emb = type(model.model.rotary_emb)(config)
     return model
 
 

@@ -72,6 +72,12 @@ class LayerStore:
         """A weight with its dtype and shape, a view of host memory."""
         return self.bytes(name).view(self.config.dtype).view(self._places[name][2].shape)
 
+    def forget(self) -> None:
+        """Let go of what drawing left on the GPU."""
+        forget = getattr(self._weights, "forget", None)
+        if callable(forget):
+            forget()
+
     def unpin(self) -> None:
         """From now on the layers lie in ordinary memory, as a program that knows nothing of pinning has them."""
         for memory in self._memory:

@@ -108,7 +108,7 @@ class _Suite:
     def measure_peers(self, store: LayerStore, peers: Sequence[Peer], which: Sequence[Workload], kept: int) -> None:
         for peer in peers:
             for workload in which:
-                fewer = dataclasses.replace(workload, passes=min(workload.passes, 2 if peer.pageable else 4))
+                fewer = _fewer(workload) if peer.pageable else workload
                 try:
                     measured = measure_peer(peer, store, fewer, self.device, kept)
                 except Exception as error:  # it is not ours to mend, and the other rows shall not be lost
@@ -156,10 +156,11 @@ def run_suite(
 
 def _measure_all(suite: _Suite, store: LayerStore, spec: GpuSpec, link: dict[str, float]) -> None:
     settings, which = suite.settings, workloads(suite.settings)
+    decode, *prefills = which
     suite.measure(resident_entry(), store, spec, which)
     for entry in _entries(suite, store):
-        suite.measure(entry, store, spec, which)
-    decode, *prefills = which
+        # The longer prefills are about hiding uploads: of no interest where nothing is hidden.
+        suite.measure(entry, store, spec, which if entry.overlaps else [decode, *prefills[:1]])
     kept = 0
     if settings.budget is not None:
         plan = budget_plan(suite.config, decode, settings.budget, _reserved(suite.device))
@@ -169,7 +170,7 @@ def _measure_all(suite: _Suite, store: LayerStore, spec: GpuSpec, link: dict[str
     if settings.pageable:
         store.unpin()
         slow = dataclasses.replace(spec, link_bandwidth=link["to device, pageable, 1024 MiB"])
-        suite.measure(pageable_entry(store), store, slow, [dataclasses.replace(decode, passes=2), *prefills[:1]])
+        suite.measure(pageable_entry(store), store, slow, [_fewer(workload) for workload in (decode, *prefills[:1])])
         suite.measure_peers(store, [peer for peer in peers if peer.pageable], [decode, *prefills[:1]], kept)
 
 
@@ -180,6 +181,11 @@ def _entries(suite: _Suite, store: LayerStore) -> Iterator[Entry]:
             yield streaming_entry(store, pool)
     if suite.settings.budget is not None:
         yield planned_entry(store, suite.settings.budget, _reserved(suite.device))
+
+
+def _fewer(workload: Workload) -> Workload:
+    """For what takes seconds a pass: two passes, and none to warm up."""
+    return dataclasses.replace(workload, passes=min(workload.passes, 2), warm=False)
 
 
 def _reserved(device: torch.device) -> dict[str, int]:

@@ -1,0 +1,90 @@
+"""A report for people: the table of rows, the ratios, and the charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xinfer_lab.bench.ratios import waterfall
+from xinfer_lab.bench.rows import Report, Row
+from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.views.picture import Picture
+from xinfer_lab.views.scale import format_time
+from xinfer_lab.views.value_bars import ValueBar, value_bars
+
+__all__ = ["COLUMNS", "charts", "markdown", "row_cells"]
+
+COLUMNS = (
+    "", "pass", "median", "least", "most", "GB/s\nmoved", "predicted", "bound", "peak", "planned", "max abs\ndiff",
+)  # fmt: skip
+"""Of the table of rows."""
+
+
+def row_cells(row: Row) -> list[str]:
+    """One row as text, in the order of `COLUMNS`."""
+    if row.timing is None:
+        return [row.name, row.workload, "not run", *[""] * (len(COLUMNS) - 3)]
+    timing = row.timing
+    return [
+        row.name,
+        row.workload,
+        format_time(timing.median),
+        format_time(timing.fastest) if timing.passes > 1 else "",
+        format_time(timing.slowest) if timing.passes > 1 else "",
+        f"{row.rate / 1e9:.1f}" if row.rate else "",
+        format_time(row.predicted) if row.predicted else "",
+        format_time(row.bound) if row.bound else "",
+        format_bytes(row.peak) if row.peak else "",
+        format_bytes(row.planned) if row.planned else "",
+        "" if row.difference is None else f"{row.difference:.3g}",
+    ]
+
+
+def _kind(row: Row) -> str:
+    return "what others do" if row.peer or row.name == "pin_memory() first" else "xinfer_lab"
+
+
+def charts(report: Report) -> dict[str, Picture]:
+    """Pictures by file name: every workload's rows, and the waterfall of those that have one."""
+    pictures = {}
+    model = report.settings["model"]
+    on = f"{model['layers']} layers of hidden size {model['hidden']}, {report.machine['gpu']}"
+    for workload in dict.fromkeys(row.workload for row in report.rows):
+        rows = [row for row in report.rows if row.workload == workload and row.timing is not None]
+        stem = workload.replace(",", "").replace(" ", "-")
+        if rows:
+            title = f"{workload[:1].upper()}{workload[1:]}: {on}"
+            pictures[stem] = value_bars([_bar(row, _kind(row)) for row in rows], title=title, mark=_MARK)
+        if len(steps := waterfall(report, workload)) > 2:
+            bars = [_bar(row, _STEPS.get(row.name.split(",")[0], row.name)) for row in steps]
+            pictures[f"waterfall-{stem}"] = value_bars(bars, title=f"The waterfall, {workload}: {on}", mark=_MARK)
+    return pictures
+
+
+_MARK = "the least that is possible: max(computing with everything there, bytes moved over the link's rate)"
+_STEPS = {
+    "serial": "nothing overlaps",
+    "streaming": "overlapped",
+    "planned": "fewer bytes",
+    "compressed": "smaller bytes",
+}
+
+
+def _bar(row: Row, kind: str) -> ValueBar:
+    assert row.timing is not None
+    return ValueBar(row.name, row.timing.median, kind, row.timing.fastest, row.timing.slowest, row.bound)
+
+
+def markdown(report: Report) -> str:
+    """The whole report as Markdown tables."""
+    lines = [", ".join(f"{name} {value}" for name, value in report.machine.items()), ""]
+    lines += _table(("link", "GB/s"), [(name, f"{rate / 1e9:.1f}") for name, rate in report.link.items()])
+    lines += _table([column.replace("\n", " ") for column in COLUMNS], [row_cells(row) for row in report.rows])
+    notes = [f"* {row.name}, {row.workload}: {row.note}" for row in report.rows if row.note]
+    lines += [*notes, ""] if notes else []
+    lines += _table(("ratio", ""), [(name, f"{value:.3f}") for name, value in report.ratios.items()])
+    return "\n".join(lines)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    head = [f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
+    return [*head, *(f"| {' | '.join(row)} |" for row in rows), ""]
