@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from xinfer_lab.residency.codec.format import BLOCK, GROUP, Coding
+from xinfer_lab.residency.codec.format import BLOCK, DECODE_CHUNK, GROUP, Coding
 from xinfer_lab.residency.codec.packing import unpack
 
-__all__ = ["CHUNK", "decode", "decode_into", "decode_workspace"]
-
-CHUNK = 256 * BLOCK
-"""Weights that are decoded at a time, so that the workspace stays small."""
+__all__ = ["decode", "decode_into"]
 
 
 def decode(coding: Coding | None, encoded: torch.Tensor) -> torch.Tensor:
@@ -41,7 +38,7 @@ def decode_into(
     bits = out.view(torch.int16)
     count = bits.numel()
     whole = count // BLOCK * BLOCK
-    spans = [(start, min(start + CHUNK, whole)) for start in range(0, whole, CHUNK)]
+    spans = [(start, min(start + DECODE_CHUNK, whole)) for start in range(0, whole, DECODE_CHUNK)]
     if whole < count:
         spans.append((whole, count))
     for start, end in spans:
@@ -60,9 +57,3 @@ def decode_into(
         merged |= part & 0x7F
         # The sign as a number: -32768 has the top bit set and no other.
         bits[start:end].copy_(merged.bitwise_or_((part >> 7).to(torch.int16).mul_(-32768)))
-
-
-def decode_workspace(count: int) -> int:
-    """Bytes that `decode_into` allocates at most at any one time for ``count`` weights."""
-    chunk = min(count, CHUNK)
-    return 20 * -(-chunk // GROUP) * GROUP + 4096

@@ -21,6 +21,7 @@ __all__ = [
     "ALIGNMENT",
     "BLOCK",
     "CODECS",
+    "DECODE_CHUNK",
     "GROUP",
     "MAX_COUNT",
     "Coding",
@@ -28,6 +29,7 @@ __all__ = [
     "EncodedTensor",
     "Section",
     "aligned",
+    "decode_workspace",
     "encoded_name",
 ]
 
@@ -43,6 +45,9 @@ GROUP = 8
 MAX_COUNT = 2**31 - BLOCK
 """Weights of a tensor: offsets are int32."""
 
+DECODE_CHUNK = 256 * BLOCK
+"""Weights that torch operations decode at a time, so that their workspace stays small. Triton needs none."""
+
 ALIGNMENT = 256
 """Bytes: where a tensor begins inside a layer, and of which a layer's size is a multiple."""
 
@@ -53,6 +58,11 @@ _SECTION_ALIGNMENT = 16
 def aligned(size: int, alignment: int = ALIGNMENT) -> int:
     """The next multiple of ``alignment`` from ``size`` on."""
     return -(-size // alignment) * alignment
+
+
+def decode_workspace(count: int) -> int:
+    """Bytes that decoding ``count`` weights takes at most at any one time beside its operands, with torch operations."""
+    return 20 * aligned(min(count, DECODE_CHUNK), GROUP) + 4096
 
 
 def encoded_name(layer: int) -> str:

@@ -18,8 +18,7 @@ import torch
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.kernels import Access, Cost, Kernel, Operands, Params
 from xinfer_lab.device.records import View
-from xinfer_lab.residency.codec.decode import decode_into, decode_workspace
-from xinfer_lab.residency.codec.format import BLOCK, GROUP, MAX_COUNT, Coding
+from xinfer_lab.residency.codec.format import BLOCK, GROUP, MAX_COUNT, Coding, decode_workspace
 from xinfer_lab.residency.operands import exactly, operand, shape, want
 
 __all__ = ["DECODE_EXPONENTS", "decode_operands", "decode_params", "has_triton"]
@@ -77,12 +76,12 @@ def _access(operands: Operands, _: Params) -> Access:
 def _run(tensors: Mapping[str, torch.Tensor], params: Params) -> None:
     width, base = params["width"], params["base"]
     assert isinstance(width, int) and isinstance(base, int)
-    decoder = decode_into
+    # Imported here: the kernel is declared also where a lab asks for its decoder, and no module may hold that answer.
     if tensors["out"].is_cuda and has_triton():
-        from xinfer_lab.residency.codec.triton_decode import decode_into_triton
-
-        decoder = decode_into_triton
-    decoder(
+        from xinfer_lab.residency.codec.triton_decode import decode_into_triton as decode_into
+    else:
+        from xinfer_lab.residency.codec.decode import decode_into
+    decode_into(
         tensors["out"], tensors["sign_mantissa"], tensors["codes"], tensors.get("offsets"), tensors.get("escapes"),
         width, base,
     )  # fmt: skip
