@@ -75,8 +75,7 @@ def encode_layer(
 ) -> tuple[EncodedLayer, list[torch.Tensor]]:
     """Encode one layer with codes of ``width`` bits: where its tensors lie, and each one's bytes (1-D uint8, on the host).
 
-    ``device`` does the work, a tensor at a time; on the CPU several tensors are worked on at once. Extra memory: the coded
-    layer.
+    ``device`` does the work, on several tensors at once. Extra memory: the coded layer, and there those tensors.
     """
     places = [place for group in layer_layout(weights.config).groups for place in group.tensors]
 
@@ -87,7 +86,7 @@ def encode_layer(
         coding, encoded = encode(even.view(torch.bfloat16).to(device), width)
         return coding, encoded.cpu(), checksum(raw)
 
-    with ThreadPoolExecutor(_THREADS if torch.device(device).type == "cpu" else 1) as pool:
+    with ThreadPoolExecutor(_THREADS) as pool:
         coded = list(pool.map(work, [place.name for place in places]))
     tensors, offset = [], 0
     for place, (coding, encoded, source) in zip(places, coded, strict=True):

@@ -2,7 +2,8 @@
 
 A bfloat16 number is 1 sign bit, 8 exponent bits, 7 mantissa bits. In trained weights the exponents carry about 2.5 bits
 of information. A code of ``width`` bits stands for one of 2^width - 1 neighbouring exponents, the window from ``base``
-on; the last code says "escape", and the exponents of escapes follow as bytes, in the order of the weights. Sections:
+on; the last code says "escape", and the exponents of escapes follow as bytes, in the order of the weights. The exponent of
+infinities and NaN, 255, is never in the window: the code that means "escape" would stand for it. Sections:
 
     sign_mantissa   uint8 [n]             sign bit and mantissa of each weight
     codes           uint8 [ceil(n/8) w]   eight codes in ``width`` bytes, the first in the lowest bits, little-endian
@@ -90,7 +91,7 @@ class Coding:
     def __post_init__(self) -> None:
         for name, value, low, high in (
             ("width", self.width, 1, 4),
-            ("base", self.base, 0, 256 - self.window),
+            ("base", self.base, 0, 255 - self.window),
             ("count", self.count, 1, MAX_COUNT),
             ("escapes", self.escapes, 0, self.count),
         ):

@@ -2,8 +2,8 @@
 
 Importing this module registers it. Operands, all 1-D: ``sign_mantissa`` (uint8 [n]), ``codes`` (uint8), ``out`` (bfloat16 [n]),
 and, where something escapes, ``offsets`` (int32) and ``escapes`` (uint8), as `xinfer_lab.residency.codec.format` has them.
-Parameters: ``width`` and ``base`` of the coding. On a GPU with Triton it is one launch (two where n is not a multiple of
-4096); everywhere else the same bytes come from plain torch operations.
+Parameters: ``width`` and ``base`` of the coding. On a GPU with Triton it is one launch, or two where n is not a multiple of
+4096; everywhere else the same bytes come from plain torch operations.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _check(operands: Operands, params: Params) -> None:
     width, base = params["width"], params["base"]
     want(type(width) is int and 1 <= width <= 4, _NAME, f"width must be 1 to 4 bits, not {width!r}")
     assert isinstance(width, int)
-    last = 256 - (2**width - 1)
+    last = 256 - 2**width
     want(type(base) is int and 0 <= base <= last, _NAME, f"base must be 0 to {last}, not {base!r}")
     shape(_NAME, "sign_mantissa", operand(_NAME, operands, "sign_mantissa", 1, "uint8"), (count,))
     shape(_NAME, "codes", operand(_NAME, operands, "codes", 1, "uint8"), (-(-count // GROUP) * width,))
