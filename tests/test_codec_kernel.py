@@ -21,6 +21,7 @@ WEIGHTS = {
     "one block": normal(BLOCK),
     "less than a block": normal(1001),
     "some blocks and a rest": normal(3 * BLOCK + 13, seed=1),
+    "more blocks and a rest": normal(7 * BLOCK + 13, seed=2),
     "nothing escapes": torch.arange(5003).remainder(7).add(118).mul(128).to(torch.int16).view(torch.bfloat16),
     "all patterns": torch.cat([normal(600_000), EVERY_PATTERN]),
 }
@@ -82,7 +83,7 @@ def test_each_operand_matters(name: str, width: int) -> None:
         assert not same(slice_view({"arena": run(case, changed)}, case.operands["out"]), right), operand
 
 
-@pytest.mark.parametrize(("name", "width"), CASES[:8])
+@pytest.mark.parametrize(("name", "width"), CASES[:10])
 def test_operations_touch_exactly_what_is_declared(name: str, width: int) -> None:
     case, arena = case_of(WEIGHTS[name], width)
     reads, writes = declared(case)
@@ -192,7 +193,7 @@ def test_a_gpu_writes_the_same_bytes(name: str, width: int) -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("count", [1, 7, 9, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 333])
+@pytest.mark.parametrize("count", [1, 7, 9, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 333, 9 * BLOCK])
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_a_gpu_makes_the_same_of_bytes_that_were_never_encoded(count: int, width: int) -> None:
     for escapes in {0, 1, min(count, 40)}:

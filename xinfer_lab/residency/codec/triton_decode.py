@@ -11,6 +11,8 @@ from xinfer_lab.residency.codec.format import BLOCK, GROUP
 __all__ = ["decode_into_triton"]
 
 _WARPS = 4
+_SMALL = 4 * BLOCK
+"""Weights below which one launch of the slower kernel is faster than a launch for the whole blocks and one for the rest."""
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -131,7 +133,8 @@ def decode_into_triton(
     known = escapes.numel() if escapes is not None else 0
     apart = (offsets, escapes) if some else (bits, bits)
     wide = width in (3, 4) and not (out.data_ptr() % 8 or sign_mantissa.data_ptr() % 4 or codes.data_ptr() % 2)
-    whole = count // BLOCK if wide else 0
+    # A small tensor is not worth two launches.
+    whole = count // BLOCK if wide and count >= _SMALL else 0
     if whole:
         size = whole * BLOCK
         words = codes[: size // GROUP * width]
