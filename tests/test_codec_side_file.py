@@ -1,4 +1,4 @@
-"""A side file holds a checkpoint's layers in their coded form, or it is refused: damaged, cut short, stale, of other weights."""
+"""A side file holds a checkpoint's layers in their coded form; or it is refused: damaged, cut short, stale."""
 
 import json
 import os
@@ -20,7 +20,13 @@ from xinfer_lab.residency.codec import side_file
 from xinfer_lab.residency.codec.decode import decode
 from xinfer_lab.residency.codec.encoded import EncodedMemory
 from xinfer_lab.residency.codec.format import CODECS, encoded_name
-from xinfer_lab.residency.codec.side_file import SideFile, SideFileError, open_side_file, side_file_path, write_side_file
+from xinfer_lab.residency.codec.side_file import (
+    SideFile,
+    SideFileError,
+    open_side_file,
+    side_file_path,
+    write_side_file,
+)
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import compressed_layers
 from xinfer_lab.residency.model import QwenModel
@@ -100,7 +106,8 @@ def test_weights_at_odd_bytes_are_encoded_too(checkpoint: Checkpoint, tmp_path: 
     directory = shutil.copytree(checkpoint.path, tmp_path / "odd")
     data = (directory / "model.safetensors").read_bytes()
     length = int.from_bytes(data[:8], "little") + 1
-    (directory / "model.safetensors").write_bytes(length.to_bytes(8, "little") + data[8 : 7 + length] + b" " + data[7 + length :])
+    header, rest = length.to_bytes(8, "little") + data[8 : 7 + length] + b" ", data[7 + length :]
+    (directory / "model.safetensors").write_bytes(header + rest)
     with Checkpoint.open(directory) as odd:
         assert any(odd.entry(name).offset % 2 for name in odd.names())
         side = open_side_file(odd, "3bit")
@@ -167,7 +174,9 @@ def refused(file: Path, checkpoint: Checkpoint) -> str:
     return said
 
 
-def test_reading_it_verifies_each_layer_once(checkpoint: Checkpoint, good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_it_verifies_each_layer_once(
+    checkpoint: Checkpoint, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     side, calls = SideFile.open(good, checkpoint), []
     real = side_file.checksum
     monkeypatch.setattr(side_file, "checksum", lambda data: calls.append(data.numel()) or real(data))
@@ -208,7 +217,9 @@ def test_a_file_that_was_cut_short_is_refused(checkpoint: Checkpoint, good: Path
     refused(tmp_path / "cut", checkpoint)
 
 
-def test_a_file_that_is_cut_short_while_it_is_open_is_refused(checkpoint: Checkpoint, good: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_cut_short_while_it_is_open_is_refused(
+    checkpoint: Checkpoint, good: Path, tmp_path: Path
+) -> None:
     file = Path(shutil.copy(good, tmp_path / "cut"))
     side = SideFile.open(file, checkpoint)
     file.write_bytes(good.read_bytes()[:-1000])

@@ -1,4 +1,4 @@
-"""Layers that cross the link and wait in their coded form give the bytes of the resident model, in the order fences keep."""
+"""Layers that cross the link and wait in their coded form give the bytes of the resident model."""
 
 import itertools
 
@@ -128,11 +128,35 @@ def test_another_device_replays_what_was_recorded(models: Models, coded: Coded) 
         assert not other.findings()
 
 
+@pytest.mark.parametrize("pool", [1, 3, LAYERS, LAYERS + 3])
+def test_a_checkpoint_is_loaded_by_its_path(models: Models, tmp_path, pool: int) -> None:
+    resident, seen = models.resident(SPEC, passes=2), []
+    for encoded in ([*range(LAYERS)], []):
+        with EmulatedDevice() as device:
+            run = run_fixed(
+                lambda device: QwenModel.load_compressed(
+                    models.path(SPEC), device, pool, side_file=tmp_path / "coded", on_encode=seen.append
+                ),
+                device, resident.tokens,
+            )  # fmt: skip
+        assert_equal(resident, run)
+        assert_clean(run)
+        assert run.uploads == (2 * LAYERS if pool < LAYERS else 0)
+        # The second time the side file is there.
+        assert seen == encoded
+        seen.clear()
+
+
+def test_a_load_that_fails_closes_what_it_opened(models: Models) -> None:
+    with EmulatedDevice() as device, pytest.raises(RequestError, match="for bfloat16 weights"):
+        QwenModel.load_compressed(models.path(tiny(LAYERS)), device)
+
+
 # Order: what overlaps, and what every edge is for
 
 
 def test_a_coded_slot_is_refilled_while_its_layer_computes(models: Models, coded: Coded) -> None:
-    """Nothing orders the upload of layer i + 2 against the computing of layer i: it had only to wait for the decoding."""
+    """Nothing orders the upload of layer i + 2 against the computing of layer i: it only waits for the decoding."""
     resident = models.resident(SPEC, passes=2)
     with EmulatedDevice() as device:
         coded.run(device, resident.tokens, STREAMED["all"])

@@ -8,6 +8,7 @@ import torch
 
 from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
+from xinfer_lab.device.records import Span, View
 from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, TensorPlace
 from xinfer_lab.residency.codec.encoded import EncodedWeights
 from xinfer_lab.residency.codec.kernel import DECODE_EXPONENTS, decode_operands, decode_params
@@ -20,15 +21,18 @@ from xinfer_lab.residency.weights import LayerSlot, LayerWeights
 
 __all__ = ["CompressedLayers"]
 
+_Work = tuple[list[tuple[View, Span]], list[tuple[dict[str, int], dict[str, View]]]]
+"""Copies of what was not coded, as destination and source; and dispatches, as parameters and operands."""
+
 
 class CompressedLayers:
     """Layers in their coded form: ``streamed`` (in growing order) pass through ``pool`` slots, all others stay.
 
-    `StreamingLayers` moves the coded bytes. The direct queue decodes each layer into one plain slot just before it computes
-    with it, and a coded slot is free as soon as its layer has been decoded: the copy of the next layers goes on during both.
-    One plain slot is enough, since whatever reads and writes it is in the order of one queue. ``host`` stages the streamed
-    layers by their place in that list (None if there are none); ``encoded`` is mounted on the device already, and `close`
-    unmounts it.
+    `StreamingLayers` moves the coded bytes. The direct queue decodes each layer into one plain slot just before it
+    computes with it, and a coded slot is free as soon as its layer has been decoded: the copy of the next layers goes
+    on during both. One plain slot is enough, since whatever reads and writes it is in the order of one queue. ``host``
+    stages the streamed layers by their place in that list (None if there are none); ``encoded`` is mounted on the
+    device already, and `close` unmounts it.
     """
 
     def __init__(
@@ -43,13 +47,14 @@ class CompressedLayers:
     ) -> None:
         layers = len(encoded.layers)
         if list(streamed) != sorted(set(streamed)) or not all(0 <= layer < layers for layer in streamed):
-            raise ValueError(f"the streamed layers must be some of 0 to {layers - 1} in growing order, not {list(streamed)}")
+            raise ValueError(f"streamed layers must be some of 0 to {layers - 1} in growing order, not {list(streamed)}")
         if bool(streamed) != (host is not None):
             raise ValueError("streamed layers need a host that stages them, and only they")
         self._device, self._encoded = device, encoded
         self._order = LayerOrder(layers)
         self._place = {layer: place for place, layer in enumerate(streamed)}
         self._streaming: StreamingLayers | None = None
+        self._work: dict[tuple[int, str], _Work] = {}
         self._plain = LayerSlot(device, "plain", layout, dtype)
         self._resident = self._load([layer for layer in range(layers) if layer not in self._place])
         if host is not None:
@@ -96,16 +101,28 @@ class CompressedLayers:
         self._order.release(layer)
 
     def _decode(self, layer: int, buffer: Buffer) -> None:
-        weights = self._plain.holding(layer)
+        if (work := self._work.get((layer, buffer.name))) is None:
+            work = self._work[layer, buffer.name] = self._prepare(layer, buffer)
+        copies, dispatches = work
         with self._device.direct_queue.record(f"decode layer {layer}") as commands:
-            # What was not coded first: a buffer goes from being copied to to being written by kernels once, not to and fro.
-            for tensor in sorted(self._encoded.layers[layer].tensors, key=lambda tensor: tensor.coding is not None):
-                out = weights.views[tensor.name]
-                if tensor.coding is None:
-                    commands.copy(out, buffer.span(tensor.offset, tensor.nbytes))
-                else:
-                    operands = decode_operands(tensor.coding, buffer.name, tensor.offset, out)
-                    commands.dispatch(DECODE_EXPONENTS.name, params=decode_params(tensor.coding), **operands)
+            # Copies first: a buffer goes from being copied to to being written by kernels once, not to and fro.
+            for out, span in copies:
+                commands.copy(out, span)
+            for params, operands in dispatches:
+                commands.dispatch(DECODE_EXPONENTS.name, params=params, **operands)  # type: ignore[arg-type]
+
+    def _prepare(self, layer: int, buffer: Buffer) -> _Work:
+        """What decoding ``layer`` out of ``buffer`` takes: the same in every pass."""
+        copies, dispatches = [], []
+        views = self._plain.holding(layer).views
+        for tensor in self._encoded.layers[layer].tensors:
+            out = views[tensor.name]
+            if tensor.coding is None:
+                copies.append((out, buffer.span(tensor.offset, tensor.nbytes)))
+            else:
+                operands = decode_operands(tensor.coding, buffer.name, tensor.offset, out)
+                dispatches.append((decode_params(tensor.coding), operands))
+        return copies, dispatches
 
     def close(self) -> None:
         """Block the host until nothing is in flight; give all memory back. May be called again."""

@@ -1,4 +1,4 @@
-"""The host's side of an upload of coded layers: as `xinfer_lab.residency.host`, but every layer has a size of its own."""
+"""The host's side of an upload of coded layers: as `xinfer_lab.residency.host`, but layers differ in size."""
 
 from __future__ import annotations
 

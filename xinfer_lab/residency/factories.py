@@ -113,7 +113,7 @@ def planned_layers(
 ) -> SourceFactory:
     """The layers that ``plan`` streams pass through its slots, all others stay.
 
-    Where it compresses, ``encoded`` holds the coded layers; without it there are their sizes only, enough for a simulation.
+    Where it compresses, ``encoded`` holds the coded layers; without it there are only sizes, enough for a simulation.
     """
     if plan.compress != "none":
         return _planned_compressed(plan, host_memory, on_layer, encoded)

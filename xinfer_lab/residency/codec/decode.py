@@ -32,8 +32,8 @@ def decode_into(
 ) -> None:
     """Decode the sections of a coded tensor into ``out`` (bfloat16 [n]).
 
-    ``offsets`` and ``escapes`` are both None or both given. Whatever the sections hold, nothing outside of them is read: an
-    escape that is not there is taken from the nearest one that is.
+    ``offsets`` and ``escapes`` are both None or both given. Whatever the sections hold, nothing outside of them is
+    read: an escape that is not there is taken from the nearest one that is.
     """
     bits = out.view(torch.int16)
     count = bits.numel()

@@ -35,7 +35,7 @@ def histogram(weights: torch.Tensor) -> torch.Tensor:
 
 
 def best_window(counts: torch.Tensor, width: int) -> tuple[int, int]:
-    """The ``base`` of the 2^width - 1 neighbouring exponents that are most frequent by ``counts``; how many escape then."""
+    """The first of the 2^width - 1 neighbouring exponents that are most frequent by ``counts``; how many escape then."""
     window = 2**width - 1
     inside = counts.cpu()[:255].unfold(0, window, 1).sum(1)
     base = int(inside.argmax())
@@ -43,7 +43,7 @@ def best_window(counts: torch.Tensor, width: int) -> tuple[int, int]:
 
 
 def encode(weights: torch.Tensor, width: int) -> tuple[Coding | None, torch.Tensor]:
-    """The coded form of ``weights`` (bfloat16, any shape) with codes of ``width`` bits: its coding; its bytes, 1-D uint8.
+    """The coded form of ``weights`` (bfloat16, any shape) with ``width`` bits a code: its coding; its bytes, 1-D uint8.
 
     Exact for every bit pattern. Where it would not be smaller, there is no coding (None) and the bytes are the weights'
     own, unchanged. Extra memory: the coded form and a chunk's worth of temporaries. Raises TypeError for another dtype.
@@ -76,7 +76,7 @@ def _chunk(bits: torch.Tensor) -> int:
 def _encode_chunk(
     bits: torch.Tensor, coding: Coding, start: int, sections: dict[str, torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Fill what belongs to ``bits``, the weights from ``start`` on; returns its escapes by block, and their exponents."""
+    """Fill what belongs to ``bits``, the weights from ``start`` on; returns its escapes by block, their exponents."""
     count = bits.numel()
     signs = (bits >> 8).bitwise_and_(0x80)
     sections["sign_mantissa"][start : start + count] = signs.bitwise_or_(bits & 0x7F)

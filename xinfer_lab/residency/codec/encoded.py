@@ -1,4 +1,4 @@
-"""A model's layers in their coded form: what streams, decodes and plans ask of them, and two kinds that need no file."""
+"""A model's layers in their coded form: what sources and plans ask of them, and two kinds that need no file."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def codec_width(codec: str, dtype: torch.dtype) -> int:
 
 def checksum(data: torch.Tensor) -> int:
     """CRC-32 of ``data`` (uint8, 1-D, on the host)."""
-    return zlib.crc32(data.numpy())
+    return zlib.crc32(data.numpy().data)
 
 
 def encode_layer(
     weights: ModelWeights, layer: int, width: int, device: torch.device | str = "cpu"
 ) -> tuple[EncodedLayer, list[torch.Tensor]]:
-    """Encode one layer with codes of ``width`` bits: where its tensors lie, and each one's bytes (1-D uint8, on the host).
+    """Encode one layer with ``width`` bits a code: where its tensors lie, each one's bytes (1-D uint8, on the host).
 
     ``device`` does the work, on several tensors at once. Extra memory: the coded layer, and there those tensors.
     """
@@ -99,7 +99,7 @@ def encode_layer(
 
 
 class EncodedMemory:
-    """``weights`` encoded when this is made, kept in memory. ``on_layer(i)`` is called after layer i has been encoded."""
+    """``weights`` encoded when this is made, kept in memory. ``on_layer(i)`` is called once layer i has been encoded."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class EncodedMemory:
 
 
 class SizedEncoding:
-    """The coded form that a model's weights would have were they normally distributed: sizes, no bytes, for simulations."""
+    """The coded form of a model whose weights are taken to be normally distributed: sizes, no bytes, for simulations."""
 
     def __init__(self, config: Qwen2Config, codec: str) -> None:
         self.codec = codec

@@ -2,8 +2,8 @@
 
 A bfloat16 number is 1 sign bit, 8 exponent bits, 7 mantissa bits. In trained weights the exponents carry about 2.5 bits
 of information. A code of ``width`` bits stands for one of 2^width - 1 neighbouring exponents, the window from ``base``
-on; the last code says "escape", and the exponents of escapes follow as bytes, in the order of the weights. The exponent of
-infinities and NaN, 255, is never in the window: the code that means "escape" would stand for it. Sections:
+on; the last code says "escape", and the exponents of escapes follow as bytes, in the order of the weights. The exponent
+of infinities and NaN, 255, is never in the window: the code that means "escape" would stand for it. Sections:
 
     sign_mantissa   uint8 [n]             sign bit and mantissa of each weight
     codes           uint8 [ceil(n/8) w]   eight codes in ``width`` bytes, the first in the lowest bits, little-endian
@@ -62,7 +62,7 @@ def aligned(size: int, alignment: int = ALIGNMENT) -> int:
 
 
 def decode_workspace(count: int) -> int:
-    """Bytes that decoding ``count`` weights takes at most at any one time beside its operands, with torch operations."""
+    """Bytes that decoding ``count`` weights with torch operations takes at any one time, beside its operands, at most."""
     return 20 * aligned(min(count, DECODE_CHUNK), GROUP) + 4096
 
 
@@ -81,7 +81,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How a tensor of ``count`` weights is coded: ``width`` bits a code, a window from ``base`` on, ``escapes`` outside."""
+    """How ``count`` weights are coded: ``width`` bits a code, a window from ``base`` on, ``escapes`` outside of it."""
 
     width: int
     base: int
@@ -129,7 +129,7 @@ class Coding:
 
 @dataclass(frozen=True, slots=True)
 class EncodedTensor:
-    """A tensor inside an encoded layer: ``name`` relative to the layer, ``nbytes`` bytes at ``offset``, ``count`` weights.
+    """A tensor in an encoded layer: ``name`` relative to the layer, ``nbytes`` bytes at ``offset``, ``count`` weights.
 
     ``coding`` is None for one that is kept as it was, since coding would not have made it smaller. ``checksum`` is the
     CRC-32 of the encoded bytes, ``source_checksum`` that of the weights.

@@ -1,9 +1,10 @@
 """``decode_exponents``: the kernel that turns coded bytes in device memory into bfloat16 weights in device memory.
 
-Importing this module registers it. Operands, all 1-D: ``sign_mantissa`` (uint8 [n]), ``codes`` (uint8), ``out`` (bfloat16 [n]),
-and, where something escapes, ``offsets`` (int32) and ``escapes`` (uint8), as `xinfer_lab.residency.codec.format` has them.
-Parameters: ``width`` and ``base`` of the coding. On a GPU with Triton it is one launch, or two where n is not a multiple of
-4096; everywhere else the same bytes come from plain torch operations.
+Importing this module registers it. Operands, all 1-D: ``sign_mantissa`` (uint8 [n]), ``codes`` (uint8), ``out``
+(bfloat16 [n]), and, where something escapes, ``offsets`` (int32) and ``escapes`` (uint8), as
+`xinfer_lab.residency.codec.format` has them. Parameters: ``width`` and ``base`` of the coding. On a GPU with Triton it
+is one launch, or two where n is not a multiple of 4096; everywhere else the same bytes come from plain torch
+operations.
 """
 
 from __future__ import annotations

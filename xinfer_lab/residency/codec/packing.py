@@ -1,7 +1,8 @@
 """Eight codes of ``width`` bits in ``width`` bytes, and back, eight bytes at a time.
 
-Eight codes, a byte each, are one 64-bit word. Closing gaps three times brings them together: first the second of each two
-moves next to the first, then the second two of each four, then the second four. Unpacking takes the same steps back.
+Eight codes, a byte each, are one 64-bit word. Closing gaps three times brings them together: first the second of each
+two moves next to the first, then the second two of each four, then the second four. Unpacking takes the same steps
+back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The side file: a checkpoint's layers in their coded form, made once, read by memory map.
 
-It is a safetensors file. Each layer is one uint8 tensor, named as `encoded_name` says, so that it can be copied to a GPU in
-one piece; the file's metadata say what is in it: version, codec, the files that it was made of (name, size, time of the last
-change, digest of the header), a table of all tensors, and a digest of all that. The data start at a multiple of 4096 bytes.
+It is a safetensors file. Each layer is one uint8 tensor, named as `encoded_name` says, so that it can be copied to a
+GPU in one piece; the file's metadata say what is in it: version, codec, the files that it was made of (name, size, time
+of the last change, digest of the header), a table of all tensors, and a digest of all that. The data start at a
+multiple of 4096 bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Progress = Callable[[int], None]
 
 
 def side_file_path(checkpoint: Path, codec: str) -> Path:
-    """Where the side file of the checkpoint at ``checkpoint`` (a directory, or a file in one) is looked for: beside it."""
+    """Where the side file of ``checkpoint`` (a directory, or a file in one) is looked for: beside it."""
     return (checkpoint if checkpoint.is_dir() else checkpoint.parent) / f"exponents-{codec}.safetensors"
 
 
@@ -51,7 +52,7 @@ def open_side_file(
     device: torch.device | str = "cpu",
     on_encode: Progress | None = None,
 ) -> SideFile:
-    """The side file at ``path`` (default: beside the checkpoint), made first if there is none. See `write_side_file`."""
+    """The side file at ``path`` (default: beside the checkpoint), made first if there is none: see `write_side_file`."""
     file = side_file_path(checkpoint.path, codec) if path is None else Path(path)
     codec_width(codec, checkpoint.config.dtype)
     if not file.exists():
@@ -70,11 +71,11 @@ def write_side_file(
     device: torch.device | str = "cpu",
     on_layer: Progress | None = None,
 ) -> Path:
-    """Encode every layer of ``checkpoint`` and write ``path`` (default: beside the checkpoint); replaces a file of that name.
+    """Encode every layer of ``checkpoint`` into ``path`` (default: beside the checkpoint); replaces a file of that name.
 
-    The file appears complete or not at all. ``device`` encodes (a CUDA device is far faster); ``on_layer(i)`` is called after
-    layer i has been written. Memory: one coded layer. Raises `RequestError` for weights that are not bfloat16, and
-    `SideFileError` where the file cannot be written.
+    The file appears complete or not at all. ``device`` encodes (a CUDA device is far faster); ``on_layer(i)`` is called
+    after layer i has been written. Memory: one coded layer. Raises `RequestError` for weights that are not bfloat16,
+    and `SideFileError` where the file cannot be written.
     """
     file = side_file_path(checkpoint.path, codec) if path is None else Path(path)
     width = codec_width(codec, checkpoint.config.dtype)
@@ -148,7 +149,7 @@ def _digest(metadata: dict[str, str]) -> str:
 
 
 def _sources(checkpoint: Checkpoint) -> list[dict[str, Any]]:
-    """What tells whether the files of a checkpoint are those that a side file was made of, without reading their data."""
+    """What tells the files of a checkpoint from others, without reading their data."""
     found = []
     for file in sorted({checkpoint.entry(name).file for name in checkpoint.names()}):
         state = file.stat()
@@ -174,8 +175,8 @@ class SideFile:
         """The side file at ``path``, which was made of ``checkpoint``. Reads its header alone.
 
         Raises `SideFileError` where it is missing, damaged, of another version, or made of other weights. Where the
-        checkpoint's files have only another time of their last change (they were copied, say), all their weights are read and
-        compared; ``on_layer(i)`` is called as layer i has been.
+        checkpoint's files have only another time of their last change (they were copied, say), all their weights are
+        read and compared; ``on_layer(i)`` is called as layer i has been.
         """
         file = Path(path)
         try:
@@ -226,7 +227,8 @@ class SideFile:
         data = self._view(layer)
         for tensor in self.layers[layer].tensors:
             if checksum(data[tensor.offset : tensor.offset + tensor.nbytes]) != tensor.checksum:
-                raise SideFileError(self.path, f"is damaged: the bytes of {tensor_name(layer, tensor.name)} have changed")
+                name = tensor_name(layer, tensor.name)
+                raise SideFileError(self.path, f"is damaged: the bytes of {name} have changed")
         self._verified.add(layer)
 
     def unmap(self) -> None:

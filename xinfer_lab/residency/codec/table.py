@@ -1,4 +1,4 @@
-"""The table of a side file: where each tensor lies and how it is coded, as rows of JSON, and back with every value checked."""
+"""The table of a side file: where each tensor lies and how it is coded, as rows of JSON, checked when read."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class SideFileError(ModelFileError):
 
 
 def layer_to_json(layer: EncodedLayer) -> list[list[Any]]:
-    """One row for each tensor: name, offset, bytes, weights, width, base, escapes (null three times if it is not coded), and
-    the checksums of the coded bytes and of the weights."""
+    """One row for each tensor: name, offset, bytes, weights; width, base, escapes (null if it is not coded); and the
+    checksums of the coded bytes and of the weights."""
     return [
         [
             tensor.name, tensor.offset, tensor.nbytes, tensor.count,
@@ -35,7 +35,7 @@ def layer_to_json(layer: EncodedLayer) -> list[list[Any]]:
 
 
 def layer_from_json(file: Path, rows: Any, width: int, places: Sequence[TensorPlace]) -> EncodedLayer:
-    """The layer that ``rows`` describe, which must have the tensors ``places``, coded with ``width`` bits or not at all.
+    """The layer that ``rows`` describe: it must have the tensors ``places``, coded with ``width`` bits or not at all.
 
     Raises `SideFileError`, naming ``file``, where it does not fit together.
     """

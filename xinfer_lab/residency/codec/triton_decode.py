@@ -12,7 +12,7 @@ __all__ = ["decode_into_triton"]
 
 _WARPS = 4
 _SMALL = 4 * BLOCK
-"""Weights below which one launch of the slower kernel is faster than a launch for the whole blocks and one for the rest."""
+"""Weights below which one launch of the slower kernel is faster than one for the whole blocks and one for the rest."""
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -27,8 +27,8 @@ def _decode_whole(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Whole blocks, four weights at a time: a byte of a 32-bit word is one weight's, so that each operation does four.
 
-    What takes the time is arithmetic, not memory, so this is written for few operations a weight. ``out`` is seen as int64,
-    ``sign_mantissa`` as int32, codes of 4 bits as int16; ``WIDTH`` is 3 or 4.
+    What takes the time is arithmetic, not memory, so this is written for few operations a weight. ``out`` is seen as
+    int64, ``sign_mantissa`` as int32, codes of 4 bits as int16; ``WIDTH`` is 3 or 4.
     """
     block = tl.program_id(0).to(tl.int64)
     words = tl.arange(0, BLOCK // 8)[:, None] * 2 + tl.arange(0, 2)[None, :]
