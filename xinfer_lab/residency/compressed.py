@@ -47,7 +47,7 @@ class CompressedLayers:
     ) -> None:
         layers = len(encoded.layers)
         if list(streamed) != sorted(set(streamed)) or not all(0 <= layer < layers for layer in streamed):
-            raise ValueError(f"streamed layers must be some of 0 to {layers - 1} in growing order, not {list(streamed)}")
+            raise ValueError(f"streamed layers are some of 0 to {layers - 1} in growing order, not {list(streamed)}")
         if bool(streamed) != (host is not None):
             raise ValueError("streamed layers need a host that stages them, and only they")
         self._device, self._encoded = device, encoded

@@ -155,7 +155,7 @@ class QwenModel:
         on_encode: Progress | None = None,
         **shape: int | None,
     ) -> QwenModel:
-        """As `load_streaming`, with the layers in their coded form ("3bit" or "4bit"); a pool that covers all keeps all coded.
+        """As `load_streaming`, with the layers in their coded form ("3bit" or "4bit"), also where a pool covers them all.
 
         ``side_file`` (default: beside the checkpoint) is made first if there is none, which takes a while and calls
         ``on_encode`` with each layer that is done. Raises `RequestError` for weights that are not bfloat16.

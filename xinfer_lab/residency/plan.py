@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def held(self) -> int:
-        """Bytes of layers in device memory: those that stay, the slots, and, of coded layers, the one that is in use."""
+        """Bytes of layers in device memory: those that stay, the slots, and, of coded ones, the layer in use."""
         if self.compress == "none":
             return (self.resident + self.slots) * self.layer_bytes
         slot = max((self.encoded[layer] for layer in self.streamed), default=0)
@@ -112,9 +112,9 @@ def make_plan(
 ) -> Plan:
     """The plan with the most resident layers that ``budget`` bytes allow (None: no limit), and two slots for the rest.
 
-    ``reserved``: bytes that the device holds already, by holder. ``compress`` ("3bit", "4bit" or "none"): where not all layers
-    fit as they are, all of them are kept and streamed in their coded form, of which more fit; ``encoded`` knows the sizes
-    (default: those of normally distributed weights). Raises `RequestError` if not even two slots fit.
+    ``reserved``: bytes that the device holds already, by holder. ``compress`` ("3bit", "4bit" or "none"): where not all
+    layers fit as they are, all of them are kept and streamed in their coded form, of which more fit; ``encoded`` knows
+    the sizes (default: those of normally distributed weights). Raises `RequestError` if not even two slots fit.
     """
     layers, layer_bytes = config.num_hidden_layers, layer_layout(config).nbytes
     always = {**(reserved or {}), **_always(config, shape)}
@@ -150,9 +150,9 @@ def _compressed_plan(config: Qwen2Config, always: Mapping[str, int], budget: int
         if plan.peak <= budget:
             return plan
     raise RequestError(
-        f"{format_bytes(budget)} of device memory are not enough: {format_bytes(sum(held.values()))} are needed besides the "
-        f"layers, and {format_bytes(plan.held)} for one layer and {MIN_POOL} slots of coded ones; use a smaller context or "
-        f"chunk, or a larger budget"
+        f"{format_bytes(budget)} of device memory are not enough: {format_bytes(sum(held.values()))} are needed besides "
+        f"the layers, and {format_bytes(plan.held)} for one layer and {MIN_POOL} slots of coded ones; use a smaller "
+        f"context or chunk, or a larger budget"
     )
 
 

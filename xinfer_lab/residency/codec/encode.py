@@ -35,7 +35,7 @@ def histogram(weights: torch.Tensor) -> torch.Tensor:
 
 
 def best_window(counts: torch.Tensor, width: int) -> tuple[int, int]:
-    """The first of the 2^width - 1 neighbouring exponents that are most frequent by ``counts``; how many escape then."""
+    """The first of the 2^width - 1 neighbouring exponents that ``counts`` has most often; how many escape then."""
     window = 2**width - 1
     inside = counts.cpu()[:255].unfold(0, window, 1).sum(1)
     base = int(inside.argmax())

@@ -99,7 +99,7 @@ def encode_layer(
 
 
 class EncodedMemory:
-    """``weights`` encoded when this is made, kept in memory. ``on_layer(i)`` is called once layer i has been encoded."""
+    """``weights`` encoded when this is made, in memory. ``on_layer(i)`` is called once layer i has been encoded."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class EncodedMemory:
 
 
 class SizedEncoding:
-    """The coded form of a model whose weights are taken to be normally distributed: sizes, no bytes, for simulations."""
+    """The coded form of a model whose weights are taken to be normally distributed: sizes alone, for simulations."""
 
     def __init__(self, config: Qwen2Config, codec: str) -> None:
         self.codec = codec

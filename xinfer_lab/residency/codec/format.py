@@ -62,7 +62,7 @@ def aligned(size: int, alignment: int = ALIGNMENT) -> int:
 
 
 def decode_workspace(count: int) -> int:
-    """Bytes that decoding ``count`` weights with torch operations takes at any one time, beside its operands, at most."""
+    """Bytes that decoding ``count`` weights with torch operations takes at most, beside its operands."""
     return 20 * aligned(min(count, DECODE_CHUNK), GROUP) + 4096
 
 

@@ -52,7 +52,7 @@ def open_side_file(
     device: torch.device | str = "cpu",
     on_encode: Progress | None = None,
 ) -> SideFile:
-    """The side file at ``path`` (default: beside the checkpoint), made first if there is none: see `write_side_file`."""
+    """The side file at ``path`` (default: beside the checkpoint); `write_side_file` makes it if there is none."""
     file = side_file_path(checkpoint.path, codec) if path is None else Path(path)
     codec_width(codec, checkpoint.config.dtype)
     if not file.exists():
@@ -71,7 +71,7 @@ def write_side_file(
     device: torch.device | str = "cpu",
     on_layer: Progress | None = None,
 ) -> Path:
-    """Encode every layer of ``checkpoint`` into ``path`` (default: beside the checkpoint); replaces a file of that name.
+    """Encode all layers of ``checkpoint`` into ``path`` (default: beside the checkpoint); replaces a file of that name.
 
     The file appears complete or not at all. ``device`` encodes (a CUDA device is far faster); ``on_layer(i)`` is called
     after layer i has been written. Memory: one coded layer. Raises `RequestError` for weights that are not bfloat16,
