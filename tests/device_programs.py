@@ -76,8 +76,8 @@ def floats(*values: float) -> bytes:
 class Ring:
     """A streaming program: ``layers`` weights through ``pool`` slots, folded into a total; its smallest honest form.
 
-    ``without`` names edges to leave out: ``"arrived"`` (the direct queue waits for the copy), ``"consumed"`` (the copy queue
-    waits for the reader), ``"done"`` (the host waits before it reads).
+    ``without`` names edges to leave out: ``"arrived"`` (the direct queue waits for the copy), ``"consumed"`` (the copy
+    queue waits for the reader), ``"done"`` (the host waits before it reads).
     """
 
     def __init__(self, device: Device, layers: int = 5, pool: int = 2, width: int = 64, without: str = "") -> None:
@@ -111,9 +111,7 @@ class Ring:
                 device.direct_queue.wait(arrived, layer + 1)
             slot.assume_common()
             with device.direct_queue.record(f"layer {layer}") as commands:
-                commands.dispatch(
-                    "fold", total=total.view("float32", (width,)), weight=slot.view("float32", (width,))
-                )
+                commands.dispatch("fold", total=total.view("float32", (width,)), weight=slot.view("float32", (width,)))
             device.direct_queue.signal(consumed, layer + 1)
             if layer + self.pool < self.layers:
                 if self.without != "consumed":

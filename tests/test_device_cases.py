@@ -23,7 +23,11 @@ def waits_on_its_own_queue(device, mended):
 
 def frees_what_is_still_used(device, mended):
     """The host let the weights go while the kernel that read them was queued."""
-    up, weight, total = device.create_upload_heap(32), device.create_buffer(32, "weight"), device.create_buffer(32, "total")
+    up, weight, total = (
+        device.create_upload_heap(32),
+        device.create_buffer(32, "weight"),
+        device.create_buffer(32, "total"),
+    )
     done = device.create_fence("done")
     up.write(0, floats(*range(8)))
     device.direct_queue.copy(weight, up)
@@ -55,7 +59,11 @@ def refills_before_it_was_read(device, mended):
 
 def changes_the_source_of_a_copy(device, mended):
     """The pinned source was written again before its asynchronous copy had run."""
-    up, b, uploaded = device.create_upload_heap(64, "staging"), device.create_buffer(64), device.create_fence("uploaded")
+    up, b, uploaded = (
+        device.create_upload_heap(64, "staging"),
+        device.create_buffer(64),
+        device.create_fence("uploaded"),
+    )
     up.write(0, bytes(64))
     device.copy_queue.copy(b, up)
     device.copy_queue.signal(uploaded, 1)

@@ -33,7 +33,7 @@ def timed_kernels(ran: list[int] | None = None) -> KernelTable:
             run=lambda tensors, params: ran.append(params["number"]) if ran is not None else None,
             access=lambda operands, params: Access(),
             cost=lambda operands, params: Cost(float(params["flops"]), float(params.get("bytes", 0))),
-            workspace=lambda operands, params: 0,
+            workspace=lambda operands, params: int(params.get("workspace", 0)),
             check=lambda operands, params: None,
         )
     )
@@ -184,6 +184,19 @@ def test_the_memory_curve_shows_device_memory_only(device):
     assert timeline.peak_memory == 140
 
 
+def test_the_memory_curve_counts_workspace_from_the_submission_of_its_kernel(device):
+    fence = device.create_fence()
+    device.copy_queue.dispatch("work", params={"flops": 7.5})
+    device.copy_queue.signal(fence, 1)
+    device.direct_queue.wait(fence, 1)
+    for workspace in (30, 10, 50):
+        device.direct_queue.dispatch("work", params={"flops": 1, "workspace": workspace})
+    device.create_buffer(100)
+    timeline = device.timeline()
+    assert [(sample.time, sample.used) for sample in timeline.memory] == [(0, 30), (0, 50), (0, 150)]
+    assert timeline.peak_memory == device.memory.use().peak == 150
+
+
 def test_a_timeline_knows_its_sums(device):
     b, up = pair(device)
     device.copy_queue.copy(b, up)
@@ -241,7 +254,7 @@ def drive(device, program):
             case "back":
                 queue.copy(back.span(0, size), b.span(0, size))
             case "work":
-                queue.dispatch("work", params={"flops": size, "number": len(device.stream)})
+                queue.dispatch("work", params={"flops": size, "number": len(device.stream), "workspace": size})
             case "signal":
                 queue.signal(fences[queue.name], fences[queue.name].last_submitted + 1)
             case "wait" if other.last_submitted:

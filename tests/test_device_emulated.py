@@ -92,7 +92,8 @@ def test_closing_runs_what_is_left(log):
     assert log.ran == ["late"]
 
 
-# ------------------------------------------------------------------------------------------------------------- schedules
+# -------------------------------------------------------------------------------------------------------------
+# schedules
 
 
 def interleaving(schedule, log):
@@ -131,7 +132,9 @@ def test_a_seed_names_one_order_and_seeds_differ(log):
     assert len(set(orders.values())) > 2
 
 
-@pytest.mark.parametrize("name", ["", "Timed", "random()", "random(--1)", "random(x)", "random(²)", "random(1", "copies"])
+@pytest.mark.parametrize(
+    "name", ["", "Timed", "random()", "random(--1)", "random(x)", "random(²)", "random(1", "copies"]
+)
 def test_an_unknown_schedule_is_refused(name):
     with pytest.raises(ValueError, match="timed, copies_first, copies_last"):
         EmulatedDevice(schedule=name)
@@ -142,7 +145,8 @@ def test_a_negative_seed_is_a_seed():
     assert open_schedule("random(-7)").pick(steps) in range(4)
 
 
-# ---------------------------------------------------------------------------------------------------------------- poison
+# ----------------------------------------------------------------------------------------------------------------
+# poison
 
 
 def test_the_bytes_of_a_copy_are_nan_between_its_begin_and_its_end():
@@ -187,7 +191,8 @@ def test_without_checks_memory_is_not_filled():
     assert back.read("float32", (1,)).tolist() == [1]
 
 
-# ---------------------------------------------------------------------------------------------------- the same bytes or not
+# ---------------------------------------------------------------------------------------------------- the same bytes
+# or not
 
 
 @pytest.mark.parametrize("edge", ["arrived", "consumed", "done"])

@@ -39,7 +39,10 @@ def test_a_table_starts_as_a_copy():
 @pytest.mark.parametrize(
     ("record", "access"),
     [
-        (Copy(queue="q", dst=Span("a", 0, 4), src=Span("b", 4, 4), call=1), Access((Span("b", 4, 4),), (Span("a", 0, 4),))),
+        (
+            Copy(queue="q", dst=Span("a", 0, 4), src=Span("b", 4, 4), call=1),
+            Access((Span("b", 4, 4),), (Span("a", 0, 4),)),
+        ),
         (HostWrite(dst=Span("a", 0, 4), source=Source("s", 0, 4)), Access((), (Span("a", 0, 4),))),
         (HostRead(src=Span("a", 0, 4)), Access((Span("a", 0, 4),), ())),
         (Free(buffer="a"), Access()),
@@ -69,7 +72,11 @@ def test_two_tables_know_different_kernels_of_one_name():
 def test_a_function_as_a_kernel_gets_its_tensors_in_order_and_declares_them():
     got = []
     kernel = closure_kernel("closure f.1", lambda *tensors: got.extend(tensors))
-    views = {"read0": View("a", 0, (2,), "uint8"), "read1": View("b", 0, (3,), "uint8"), "write0": View("c", 0, (4,), "uint8")}
+    views = {
+        "read0": View("a", 0, (2,), "uint8"),
+        "read1": View("b", 0, (3,), "uint8"),
+        "write0": View("c", 0, (4,), "uint8"),
+    }
     tensors = {name: torch.zeros(view.shape) for name, view in views.items()}
     kernel.run(tensors, {})
     assert [tensor.numel() for tensor in got] == [2, 3, 4]

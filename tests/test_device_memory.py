@@ -31,7 +31,9 @@ def test_only_the_largest_holders_are_named():
     budget = MemoryBudget(100)
     for size in range(1, 10):
         budget.take(f"b{size}", size)
-    with pytest.raises(OutOfDeviceMemory, match=r"Held by: b9 9 B, b8 8 B, b7 7 B, b6 6 B, b5 5 B, b4 4 B and 3 more\."):
+    with pytest.raises(
+        OutOfDeviceMemory, match=r"Held by: b9 9 B, b8 8 B, b7 7 B, b6 6 B, b5 5 B, b4 4 B and 3 more\."
+    ):
         budget.take("more", 100)
 
 
@@ -103,7 +105,14 @@ def test_used_is_the_sum_of_the_holders_and_never_above_budget_or_peak(steps):
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (3 * 2**20, "3.00 MiB"), (2**31, "2.00 GiB"), (2**50, "1024.00 TiB")],
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.50 KiB"),
+        (3 * 2**20, "3.00 MiB"),
+        (2**31, "2.00 GiB"),
+        (2**50, "1024.00 TiB"),
+    ],
 )
 def test_sizes_are_written_for_people(size, text):
     assert format_bytes(size) == text

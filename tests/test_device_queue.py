@@ -44,7 +44,8 @@ def test_every_record_names_the_line_that_issued_it(device, ends):
     assert lines[1] - lines[0] == 1 and lines[2] - lines[1] == 1
 
 
-# ----------------------------------------------------------------------------------------------------------------- lists
+# -----------------------------------------------------------------------------------------------------------------
+# lists
 
 
 def test_nothing_of_a_list_is_submitted_before_its_block_ends(device, ends):
@@ -199,13 +200,16 @@ def test_what_is_assumed_inside_a_block_keeps_its_place(device, ends):
     assert [type(record) for record in issued(device)] == [AssumeCommon, Copy]
 
 
-# -------------------------------------------------------------------------------------------------------------- dispatching
+# --------------------------------------------------------------------------------------------------------------
+# dispatching
 
 
 def test_operands_are_views(device, ends):
     _, b = ends
     for wrong in (b, b.span(), torch.zeros(4)):
-        with pytest.raises(TypeError, match=r"operand 'weight' of 'fold' must be a view, as buffer\.view\(dtype, shape\)"):
+        with pytest.raises(
+            TypeError, match=r"operand 'weight' of 'fold' must be a view, as buffer\.view\(dtype, shape\)"
+        ):
             device.direct_queue.dispatch("fold", total=b.view("float32", (4,)), weight=wrong)
     assert issued(device) == []
 
@@ -273,7 +277,8 @@ def test_params_are_kept_as_they_are_now(device, ends):
     assert isinstance(record, Dispatch) and record.params == {"scale": 2} and record.operands == operands
 
 
-# ------------------------------------------------------------------------------------------------------------------ queues
+# ------------------------------------------------------------------------------------------------------------------
+# queues
 
 
 @pytest.mark.parametrize("open_device", DEVICES)

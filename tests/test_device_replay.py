@@ -117,7 +117,7 @@ def test_a_stream_of_a_simulation_can_be_computed():
 def test_inputs_of_the_device_are_not_written_over():
     device = emulated()
     device.sources.put("input.1", b"mine")
-    with pytest.raises(StreamError, match="'input.1' has other bytes"):
+    with pytest.raises(StreamError, match=r"'input\.1' has other bytes"):
         replay(STREAM, device)
 
 
@@ -158,7 +158,6 @@ def test_a_stream_whose_buffer_is_missing_is_refused():
         replay(STREAM.without(0), emulated())
 
 
-
 @given(st.data())
 @settings(max_examples=80)
 def test_a_mutated_stream_is_refused_or_replayed_and_nothing_else(data):
@@ -178,7 +177,9 @@ def test_a_mutated_stream_is_refused_or_replayed_and_nothing_else(data):
                 offset = data.draw(st.sampled_from([0, 4, 31, 2**53]))
                 stream.records[index] = dataclasses.replace(record, dst=dataclasses.replace(record.dst, offset=offset))
             case "shift" if isinstance(record, Dispatch):
-                view = dataclasses.replace(record.operands["weight"], shape=data.draw(st.sampled_from([(8,), (0,), (2**50,)])))
+                view = dataclasses.replace(
+                    record.operands["weight"], shape=data.draw(st.sampled_from([(8,), (0,), (2**50,)]))
+                )
                 stream.records[index] = dataclasses.replace(record, operands={**record.operands, "weight": view})
             case "queue" if hasattr(record, "queue"):
                 queue = data.draw(st.sampled_from(["direct", "copy", "third", "host"]))

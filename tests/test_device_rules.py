@@ -27,7 +27,7 @@ from xinfer_lab.device.rules import StreamRules
 
 
 def rules() -> StreamRules:
-    """Queues direct and copy; ``dev`` and ``dev2``, ``up`` and ``back`` of 1024 bytes; ``gone``, freed; fence f of copy at 2."""
+    """Queues direct and copy; dev, dev2, up, back of 1024 bytes each; gone, which was freed; fence f of copy at 2."""
     made = StreamRules(kernels(), {"direct", "copy"})
     for name, heap in (("dev", "default"), ("dev2", "default"), ("up", "upload"), ("back", "readback")):
         made.admit(Allocate(buffer=name, size=1024, heap=heap, where=f"make.py:{len(name)}"))
@@ -102,7 +102,7 @@ REFUSED: list[tuple[str, Record, type[Exception], str]] = [
      r"5 bytes of 's' do not fill up\[0:4\]"),
     ("host writes past the end", HostWrite(dst=span("up:1020:8"), source=Source("s", 0, 8)), BufferRangeError,
      "bytes 0 to 1024"),
-    ("host reads device memory", HostRead(src=span("dev:0:4")), BufferRangeError, "copies device memory into one first"),
+    ("host reads device memory", HostRead(src=span("dev:0:4")), BufferRangeError, "device memory into one first"),
     ("host reads upload heap", HostRead(src=span("up:0:4")), BufferRangeError, "upload heap"),
     ("host reads nothing", HostRead(src=span("back:0:0")), BufferRangeError, "holds no bytes"),
     ("host reads freed", HostRead(src=span("gone:0:4")), BufferRangeError, "use after free"),
@@ -116,7 +116,7 @@ REFUSED: list[tuple[str, Record, type[Exception], str]] = [
     ("copy after free", copied("dev:0:8", "gone:0:8"), BufferRangeError, "use after free"),
     ("copy onto itself", copied("dev:0:8", "dev:7:8"), BufferRangeError, "overlap itself"),
     ("unknown kernel", Dispatch(queue="direct", kernel="nope", call=1), KernelError, "'nope'; registered: fail, fold"),
-    ("a function of another device", Dispatch(queue="direct", kernel="closure f.1", call=1), KernelError, "Register it"),
+    ("function of another device", Dispatch(queue="direct", kernel="closure f.1", call=1), KernelError, "Register it"),
     ("what the kernel refuses", fold(weight=View("dev2", 0, (8,), "float32")), KernelError, "of one shape"),
     ("operand on a heap", fold(weight=View("up", 0, (16,), "float32")), BufferRangeError, "'weight'.*copy the bytes"),
     ("operand out of range", fold(weight=View("dev2", 1000, (16,), "float32")), BufferRangeError, "bytes 0 to 1024"),
@@ -137,7 +137,9 @@ REFUSED: list[tuple[str, Record, type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("record", "error", "match"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+@pytest.mark.parametrize(
+    ("record", "error", "match"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
 def test_what_no_device_can_do_is_refused_and_changes_nothing(record, error, match):
     made = rules()
     before = copy.deepcopy((made.buffers, made._freed, made._fences, made._last_call))

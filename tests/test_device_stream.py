@@ -30,9 +30,7 @@ counts = st.integers(0, 2**53)
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(-1e15, 1e15), st.text(max_size=20)
 )
-views = st.builds(
-    View, names, counts, st.lists(counts, max_size=8).map(tuple), st.sampled_from(sorted(DTYPE_BYTES))
-)
+views = st.builds(View, names, counts, st.lists(counts, max_size=8).map(tuple), st.sampled_from(sorted(DTYPE_BYTES)))
 BY_TYPE = {
     int: counts,
     str: names,
@@ -51,9 +49,7 @@ BY_NAME = {
 
 
 def _record(op):
-    fields = {
-        name: BY_NAME[name] if name in BY_NAME else BY_TYPE[hint] for name, hint in field_types(op).items()
-    }
+    fields = {name: BY_NAME[name] if name in BY_NAME else BY_TYPE[hint] for name, hint in field_types(op).items()}
     return st.builds(RECORD_TYPES[op], **fields)
 
 
@@ -75,7 +71,8 @@ def accepted(data):
     return True
 
 
-# ------------------------------------------------------------------------------------------------------------ round trip
+# ------------------------------------------------------------------------------------------------------------ round
+# trip
 
 
 @given(streams)
@@ -110,14 +107,17 @@ def test_the_schema_itself_is_sound():
     jsonschema.Draft7Validator.check_schema(stream_schema())
 
 
-# --------------------------------------------------------------------------------------------------- the schema and the code
+# --------------------------------------------------------------------------------------------------- the schema and
+# the code
 
 JUNK = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-3, 3),
     st.sampled_from([2**53, 2**53 + 1, 10**30, -(2**60), 1e300, 0.5, -1.0]),
-    st.sampled_from(["", "default", "device", "float64", "copy", "x" * 257, "x" * 1025, "QQ==", "QQ", "QQ==\n", "=", "\n"]),
+    st.sampled_from(
+        ["", "default", "device", "float64", "copy", "x" * 257, "x" * 1025, "QQ==", "QQ", "QQ==\n", "=", "\n"]
+    ),
     st.sampled_from(["0123456789abcdef" * 2, "0123456789abcdef" * 2 + "\n", "0123456789ABCDEF" * 2]),
     st.lists(st.integers(0, 3), max_size=9),
     st.dictionaries(st.sampled_from(["", "offset", "name", "y" * 300]), st.integers(0, 2), max_size=2),
@@ -301,6 +301,16 @@ def test_a_file_that_is_no_stream_is_refused(text, tmp_path):
         CommandStream.load(tmp_path / "stream.json")
 
 
+def test_nan_and_infinity_are_refused_wherever_a_file_has_them(tmp_path):
+    text = json.dumps({**SMALL, "records": [dispatch(params={"p": 12.5})]})
+    (tmp_path / "stream.json").write_text(text)
+    assert len(CommandStream.load(tmp_path / "stream.json")) == 1
+    for word in ("NaN", "Infinity", "-Infinity", "1e999"):
+        (tmp_path / "stream.json").write_text(text.replace("12.5", word))
+        with pytest.raises(StreamError):
+            CommandStream.load(tmp_path / "stream.json")
+
+
 def test_a_missing_file_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         CommandStream.load(tmp_path / "none.json")
@@ -314,7 +324,9 @@ def test_deep_nesting_inside_a_record_is_refused():
         record_from_dict(dispatch(params={"p": deep}))
     with pytest.raises(StreamError):
         record_from_dict(dispatch(operands=deep))
-    while isinstance(deep, list):  # taken apart step by step: freed at once, it would overflow the C stack of old Pythons
+    while isinstance(
+        deep, list
+    ):  # taken apart step by step: freed at once, it would overflow the C stack of old Pythons
         deep = deep[0]
 
 
@@ -345,7 +357,8 @@ def test_nothing_is_saved_that_could_not_be_loaded(stream, tmp_path):
     assert not (tmp_path / "stream.json").exists()
 
 
-# ------------------------------------------------------------------------------------------------------------- as a list
+# ------------------------------------------------------------------------------------------------------------- as a
+# list
 
 
 def test_a_stream_without_some_records_is_a_copy():

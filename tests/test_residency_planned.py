@@ -32,7 +32,9 @@ def run(source, factory, device, steps=4):
     generator = torch.Generator().manual_seed(3)
     model = QwenModel(source, device, factory, context=SHAPE.context, chunk=SHAPE.chunk)
     model.begin(steps)
-    logits = [model.forward(torch.randint(0, 64, (1, 5 if step == 0 else 1), generator=generator)) for step in range(steps)]
+    logits = [
+        model.forward(torch.randint(0, 64, (1, 5 if step == 0 else 1), generator=generator)) for step in range(steps)
+    ]
     peak = device.memory.use().peak
     model.close()
     return logits, peak
@@ -40,7 +42,8 @@ def run(source, factory, device, steps=4):
 
 @pytest.mark.parametrize("schedule", ["timed", "copies_first", "copies_last", "random(5)"])
 @pytest.mark.parametrize(
-    ("layers", "streamed", "slots"), [(6, (0, 3), 2), (7, (6,), 2), (7, (1, 3, 5), 2), (5, (0, 1, 2, 3, 4), 3), (8, (2, 4, 7), 2)]
+    ("layers", "streamed", "slots"),
+    [(6, (0, 3), 2), (7, (6,), 2), (7, (1, 3, 5), 2), (5, (0, 1, 2, 3, 4), 3), (8, (2, 4, 7), 2)],
 )
 def test_any_set_of_streamed_layers_gives_the_bytes_of_the_resident_model(layers, streamed, slots, schedule):
     source = weights(layers, "bfloat16")
@@ -88,7 +91,12 @@ def test_streamed_layers_are_spread_evenly(layers, data):
 
 
 @settings(max_examples=12, deadline=None)
-@given(layers=st.integers(3, 7), extra=st.integers(0, 4000), room=st.integers(2, 8), dtype=st.sampled_from(["float32", "bfloat16"]))
+@given(
+    layers=st.integers(3, 7),
+    extra=st.integers(0, 4000),
+    room=st.integers(2, 8),
+    dtype=st.sampled_from(["float32", "bfloat16"]),
+)
 def test_the_plan_says_what_the_device_then_uses(layers, extra, room, dtype):
     source = weights(layers, dtype)
     layer = layer_layout(source.config).nbytes
@@ -107,7 +115,7 @@ def test_a_budget_for_less_than_two_slots_is_refused_with_the_bytes_that_are_nee
     config = weights(6).config
     base, layer = sum(make_plan(config, SHAPE, None).always.values()), layer_layout(config).nbytes
     assert make_plan(config, SHAPE, base + 2 * layer).slots == 2
-    with pytest.raises(RequestError, match="are not enough: .* are needed besides the layers .* and 2 slots of"):
+    with pytest.raises(RequestError, match=r"are not enough: .* are needed besides the layers .* and 2 slots of"):
         make_plan(config, SHAPE, base + 2 * layer - 1)
 
 

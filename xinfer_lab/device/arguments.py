@@ -23,7 +23,7 @@ def whole_number(value: SupportsIndex, what: str) -> int:
 
 
 def plain_name(name: str, what: str) -> str:
-    """``name`` itself. Raises TypeError unless it is text, ValueError if it is empty or longer than a stream can say."""
+    """``name`` itself. Raises TypeError unless it is text, ValueError if it is empty or too long for a stream."""
     if not isinstance(name, str):
         raise TypeError(f"the name of {what} is text, not {name!r}")
     if not 0 < len(name) <= MAX_NAME:

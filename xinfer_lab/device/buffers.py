@@ -71,9 +71,9 @@ class UploadHeap(Buffer):
     def write(self, offset: int, source: str | Source | torch.Tensor | bytes, *, name: str | None = None) -> Span:
         """Fill bytes from ``offset`` on with ``source`` and return the span written.
 
-        ``source`` is a named source (a weight of a mounted checkpoint, by name or as a range) or small data, which becomes
-        an input of the stream called ``name`` (a fresh name if None). A copy that was submitted but has not run yet will
-        read the *new* bytes: wait for its fence before you write over what it reads.
+        ``source`` is a named source (a weight of a mounted checkpoint, by name or as a range) or small data, which
+        becomes an input of the stream called ``name`` (a fresh name if None). A copy that was submitted but has not run
+        yet will read the *new* bytes: wait for its fence before you write over what it reads.
         """
         sources = self.device.sources
         if isinstance(source, str):
@@ -86,7 +86,7 @@ class UploadHeap(Buffer):
 
 
 class ReadbackHeap(Buffer):
-    """Pinned host memory that queues copy into and the host reads. Reading is immediate: wait for the copy's fence first."""
+    """Pinned host memory that queues copy into and the host reads. Reading is immediate: wait for the fence first."""
 
     heap = "readback"
 

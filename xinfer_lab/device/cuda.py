@@ -54,16 +54,17 @@ class _EventFence:
 class CudaDevice(Device):
     """CUDA device number ``index``. Queue = stream, fence value = event, upload heap = pinned host memory.
 
-    Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too early.
-    ``check`` defaults to False here: when on, each command is checked before it is issued (``on_hazard="raise"`` by default)
-    and memory is filled with NaN bytes, which costs time. ``measure`` records timing events around every command for
-    `timeline`. Other arguments: see `Device`. Raises `CudaUnavailable`.
+    Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too
+    early. ``check`` defaults to False here: when on, each command is checked before it is issued (``on_hazard="raise"``
+    by default) and memory is filled with NaN bytes, which costs time. ``measure`` records timing events around every
+    command for `timeline`. Other arguments: see `Device`. Raises `CudaUnavailable`.
     """
 
     def __init__(self, index: int = 0, *, measure: bool = False, **options: Any) -> None:
         if not torch.cuda.is_available():
             raise CudaUnavailable(
-                "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the emulated device."
+                "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the "
+                "emulated device."
             )
         if not 0 <= index < (count := torch.cuda.device_count()):
             raise CudaUnavailable(f"there is no CUDA device {index}; this machine has devices 0 to {count - 1}")
@@ -216,7 +217,5 @@ class CudaDevice(Device):
             value = fence.values[bisect.bisect_left(fence.values, wait.value)]
             signal_index, signal = where[(wait.fence, value)]
             time = self._origin.elapsed_time(fence.event_for(value)) / 1e3
-            flows.append(
-                Flow(wait.fence, wait.value, signal_index, time, signal.queue, index, time, wait.queue)
-            )
+            flows.append(Flow(wait.fence, wait.value, signal_index, time, signal.queue, index, time, wait.queue))
         return flows

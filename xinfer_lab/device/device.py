@@ -1,4 +1,4 @@
-"""`Device`: what every device has in common. It turns calls into records, admits, checks and keeps them, then performs them."""
+"""`Device`: what every device has in common. It turns calls into records, admits, checks, performs and keeps them."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ KERNELS = KernelTable()
 
 _B = TypeVar("_B", bound=Buffer)
 
+
 def _idle_fence(queue: str) -> str:
     return f"idle {queue}"
 
 
 class Device(abc.ABC):
-    """A GPU, real or emulated: a direct queue, a copy queue, memory with a budget, and the stream of all that was asked.
+    """A GPU, real or emulated: a direct queue, a copy queue, memory with a budget, and the stream of all it was asked.
 
     ``memory``: device memory budget in bytes (None: unlimited). ``check``: look at each command as it is submitted, for
     hazards and state faults (collected in `hazards` and `state_faults`), and fill memory with 0xFF bytes (NaN in every
-    float type) at allocation and whenever a copy into it starts. ``on_hazard="raise"`` raises `HazardError` instead, before
-    the command that would race is performed.
+    float type) at allocation and whenever a copy into it starts. ``on_hazard="raise"`` raises `HazardError` instead,
+    before the command that would race is performed.
     """
 
     name: str
@@ -87,7 +88,9 @@ class Device(abc.ABC):
     def create_queue(self, name: str, kind: str = "copy") -> CommandQueue:
         """A further queue; ``kind`` is "direct" (computes and copies) or "copy"."""
         if plain_name(name, "a queue") in self.queues or name == HOST:
-            raise StreamError(f"a queue cannot be called {name!r}: that is the {name} {'queue' if name != HOST else 'itself'}")
+            raise StreamError(
+                f"a queue cannot be called {name!r}: that is the {name} {'queue' if name != HOST else 'itself'}"
+            )
         if kind not in ("direct", "copy"):
             raise ValueError(f"a queue's kind is 'direct' or 'copy', not {kind!r}")
         self._require_open()
@@ -138,11 +141,11 @@ class Device(abc.ABC):
     # The one way in
 
     def submit(self, *records: Record) -> torch.Tensor | None:
-        """Admit ``records``, check them, then perform each and append it to the stream. Several are the commands of one call.
+        """Admit ``records``, check them, then perform each and append it to the stream. Several are one call.
 
-        Raises a `DeviceError` if one of them is not admissible, or would race where ``on_hazard`` is "raise": then none was
-        performed, nothing is counted, and the device goes on as if nothing had been asked. Returns the bytes that a host
-        read saw.
+        Raises a `DeviceError` if one of them is not admissible, or would race where ``on_hazard`` is "raise": then none
+        was performed, nothing is counted, and the device goes on as if nothing had been asked. Returns the bytes that a
+        host read saw.
         """
         self._require_open()
         needs = [self._admission.check(record) for record in records]
@@ -203,14 +206,12 @@ class Device(abc.ABC):
         self.tracker.begin_call(commands.queue.name)
 
     def close_list(self, commands: CommandList, *, abandon: bool) -> None:
-        """A command list ends: submit what it holds as one call, all of it or (if abandoned, or not admissible) nothing."""
+        """A command list ends: submit what it holds as one call, or nothing if it is abandoned or not admissible."""
         self._list = None
         if not abandon and commands.records:
             call = self.next_call()
             try:
-                self.submit(
-                    *(with_call(record, call) for record in commands.records)
-                )
+                self.submit(*(with_call(record, call) for record in commands.records))
             except BaseException:
                 self.tracker.abandon_call()
                 raise
@@ -220,7 +221,7 @@ class Device(abc.ABC):
             self.tracker.end_call(commands.queue.name)
 
     def record_bookkeeping(self, record: AssumeCommon) -> None:
-        """Note what the program takes for granted; inside an open command list it keeps its place among the commands."""
+        """Note what the program takes for granted; inside an open command list it keeps its place among commands."""
         if self._list is not None:
             self._list.append(record)
         else:
@@ -228,7 +229,7 @@ class Device(abc.ABC):
         self.tracker.assume_common(record.buffer)
 
     def wait_idle(self) -> None:
-        """The host waits for everything submitted so far, one queue after the other (signals and host waits, recorded)."""
+        """The host waits for all that was submitted, one queue after the other, by signals and waits in the stream."""
         for name, queue in self.queues.items():
             fence = Fence(self, _idle_fence(name))
             queue.signal(fence, fence.last_submitted + 1)

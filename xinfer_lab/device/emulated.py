@@ -1,4 +1,4 @@
-"""`EmulatedDevice`: a GPU without a GPU. Commands wait until the host does, then run in an order that the fences allow."""
+"""`EmulatedDevice`: a GPU without a GPU. Commands wait until the host does, then run in an order that fences allow."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class _Pending:
 class EmulatedDevice(Device):
     """A deterministic device on the CPU, with a virtual clock of a GPU with the figures of ``spec``.
 
-    Queue commands do nothing until the host waits for a fence; then ``schedule`` ("timed", "copies_first", "copies_last",
-    "random(SEED)") picks one of the orders that the fences allow, and only as much runs as that wait needs. Kernels run on
-    one thread, so that results depend on nothing but the bytes. Other arguments: see `Device`.
+    Queue commands do nothing until the host waits for a fence; then ``schedule`` ("timed", "copies_first",
+    "copies_last", "random(SEED)") picks one of the orders that the fences allow, and only as much runs as that wait
+    needs. Kernels run on one thread, so that results depend on nothing but the bytes. Other arguments: see `Device`.
     """
 
     torch_device = torch.device("cpu")
@@ -118,7 +118,8 @@ class EmulatedDevice(Device):
         except (RuntimeError, MemoryError):
             held = sum(memory.numel() for memory in self._memory.values())
             raise OutOfHostMemory(
-                f"{record.buffer!r} needs {format_bytes(record.size)} of this machine's memory, which has no room for them beside "
+                f"{record.buffer!r} needs {format_bytes(record.size)} of this machine's memory, which has no room "
+                "for them beside "
                 f"the {format_bytes(held)} of other buffers; a simulation (SimulatedDevice) needs none"
             ) from None
         return memory.fill_(POISON) if self.check else memory
@@ -131,7 +132,9 @@ class EmulatedDevice(Device):
             try:
                 kernel.run(tensors, record.params)
             except Exception as error:
-                error.add_note(f"It ran just now, but was dispatched to the {record.queue} queue at {record.where or '?'}.")
+                error.add_note(
+                    f"It ran just now, but was dispatched to the {record.queue} queue at {record.where or '?'}."
+                )
                 raise
 
         return run
@@ -168,5 +171,3 @@ class EmulatedDevice(Device):
     def timeline(self) -> Timeline:
         """The stream so far on the virtual clock."""
         return self._clock.timeline(tuple(self.queues))
-
-

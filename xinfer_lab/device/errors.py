@@ -1,4 +1,4 @@
-"""What can go wrong between a program and a device. Every message says what was wanted, what was there, what to do next."""
+"""What can go wrong between a program and a device. Messages say what was wanted, what was there, what to do next."""
 
 from __future__ import annotations
 
@@ -95,5 +95,6 @@ class OutOfDeviceMemory(DeviceError):
         super().__init__(
             f"{what} needs {format_bytes(requested)} of device memory, but {format_bytes(used)} of the budget of "
             f"{format_bytes(budget)} are in use, so {format_bytes(max(0, budget - used))} are free. "
-            f"Held by: {top or 'nothing'}{more}. Free something, use fewer slots or a smaller context, or raise the budget."
+            f"Held by: {top or 'nothing'}{more}. Free something, use fewer slots or a smaller context, or raise "
+            "the budget."
         )

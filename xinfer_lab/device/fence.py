@@ -15,7 +15,7 @@ __all__ = ["Fence"]
 
 
 class Fence:
-    """A counter that starts at 0. One queue signals it, with strictly growing values; waiting means "at least this value".
+    """A counter that starts at 0. One queue signals it, with strictly growing values; waiting means "at least".
 
     A value that was reached stays reached. There is no way to poll a fence: the host learns of it by waiting.
     """

@@ -1,8 +1,8 @@
 """Kernels: what a queue can be asked to run, and what each *declares* about itself.
 
-Hazards, budgets, states and times are worked out from the declarations alone, without running anything. So a kernel says,
-as functions of its operands and parameters, which bytes it reads and writes, how much it computes and moves, and how much
-workspace it needs on top of its operands.
+Hazards, budgets, states and times are worked out from the declarations alone, without running anything. So a kernel
+says, as functions of its operands and parameters, which bytes it reads and writes, how much it computes and moves, and
+how much workspace it needs on top of its operands.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Operands = Mapping[str, View]
 Params = Mapping[str, Scalar]
 
 CLOSURE = "closure "
-"""How the name of a closure's kernel begins: it is known to one device only, so a stream that names it cannot be replayed."""
+"""How the name of a closure's kernel begins: one device only knows it, so a stream that names it cannot be replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Cost:
 class Kernel:
     """A named kernel and its declarations.
 
-    ``run(tensors, params)`` gets one tensor per operand (views of device memory, named as the operands) and works in place.
-    ``access``, ``cost`` and ``workspace`` (bytes beyond the operands) see only views and parameters. ``check`` raises
-    `KernelError` when operands or parameters do not fit; it runs before anything else, on untrusted streams too.
+    ``run(tensors, params)`` gets one tensor per operand (views of device memory, named as the operands) and works in
+    place. ``access``, ``cost`` and ``workspace`` (bytes beyond the operands) see only views and parameters. ``check``
+    raises `KernelError` when operands or parameters do not fit; it runs before anything else, on untrusted streams too.
     """
 
     name: str
@@ -62,7 +62,8 @@ class Kernel:
 def closure_kernel(name: str, function: Callable[..., None]) -> Kernel:
     """A kernel that calls ``function`` with the tensors of its operands, in their order.
 
-    Operands called ``read...`` are declared as read, those called ``write...`` as written; it counts as moving their bytes.
+    Operands called ``read...`` are declared as read, those called ``write...`` as written; it counts as moving their
+    bytes.
     """
 
     def spans(operands: Operands, prefix: str) -> tuple[Span, ...]:
@@ -98,8 +99,8 @@ class KernelTable:
         except KeyError:
             if name.startswith(CLOSURE):
                 raise KernelError(
-                    f"{name!r} is a function that was dispatched for exploring: only the device that it was given to knows it. "
-                    "Register it as a kernel, so that its stream can be replayed and graded."
+                    f"{name!r} is a function that was dispatched for exploring: only the device that it was given "
+                    "to knows it. Register it as a kernel, so that its stream can be replayed and graded."
                 ) from None
             known = ", ".join(sorted(self._kernels)) or "none"
             raise KernelError(f"no kernel is registered under the name {name!r}; registered: {known}") from None

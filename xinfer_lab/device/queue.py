@@ -70,16 +70,21 @@ class CommandQueue:
         """The record of a dispatch by the queue itself (``listed`` false) or by a command list."""
         if isinstance(kernel, str):
             if reads or writes:
-                raise TypeError(f"kernel {kernel!r} declares what it touches: pass its operands by name, not reads and writes")
+                raise TypeError(
+                    f"kernel {kernel!r} declares what it touches: pass its operands by name, not reads and writes"
+                )
         elif operands or params:
             names = ", ".join([*operands, *(params or ())])
-            raise TypeError(f"a function is given the tensors of reads and writes alone, not {names}: close over the rest")
+            raise TypeError(
+                f"a function is given the tensors of reads and writes alone, not {names}: close over the rest"
+            )
         else:
             kernel, operands = self._adopt(kernel, reads, writes)
         for name, view in operands.items():
             if not isinstance(view, View):
                 raise TypeError(
-                    f"operand {name!r} of {kernel!r} must be a view, as buffer.view(dtype, shape), not {type(view).__name__}"
+                    f"operand {name!r} of {kernel!r} must be a view, as buffer.view(dtype, shape), not "
+                    f"{type(view).__name__}"
                 )
         return Dispatch(
             queue=self.name, kernel=kernel, operands=dict(operands), params=dict(params or {}), call=call, label=label,
@@ -124,9 +129,9 @@ class CommandQueue:
 class CommandList:
     """Commands that one ExecuteCommandLists call hands to a queue together.
 
-    Nothing is submitted before the ``with`` block ends; a ``queue.signal`` inside the block therefore comes *before* the list.
-    While recording, the device's state tracker decides which barriers the list needs. A block left by an exception
-    submits nothing.
+    Nothing is submitted before the ``with`` block ends; a ``queue.signal`` inside the block therefore comes *before*
+    the list. While recording, the device's state tracker decides which barriers the list needs. A block left by an
+    exception submits nothing.
     """
 
     def __init__(self, queue: CommandQueue, label: str) -> None:
@@ -163,7 +168,8 @@ class CommandList:
         """Record a copy of the bytes of ``src`` to ``dst`` (equal sizes)."""
         self._add(
             Copy(
-                queue=self.queue.name, dst=as_span(dst, self.device), src=as_span(src, self.device), call=0, label=label or self.label, listed=True,
+                queue=self.queue.name, dst=as_span(dst, self.device), src=as_span(src, self.device), call=0,
+                label=label or self.label, listed=True,
                 where=caller(),
             )
         )  # fmt: skip
@@ -179,12 +185,10 @@ class CommandList:
         **operands: View,
     ) -> None:
         """Record a dispatch; see `CommandQueue.dispatch`."""
-        self._add(
-            self.queue.dispatch_record(kernel, label or self.label, params, reads, writes, operands, 0, True)
-        )
+        self._add(self.queue.dispatch_record(kernel, label or self.label, params, reads, writes, operands, 0, True))
 
     def transition(self, buffer: Buffer, before: str, after: str) -> None:
-        """Record a barrier by hand, for exploring what D3D12 accepts. Lists add the barriers that they need themselves."""
+        """Record a barrier by hand, to explore what D3D12 accepts. Lists add the barriers that they need themselves."""
         self._require_open()
         name = as_span(buffer, self.device).buffer
         self.device.tracker.barrier(name, after)

@@ -1,7 +1,7 @@
 """The records of a command stream: everything that a program asks of a device, as plain frozen data.
 
-A record knows no tensor and no device. ``where`` is the source line (``file:line``) that issued it; ``call`` numbers the
-ExecuteCommandLists call that a queue command belongs to (commands recorded into one list share it); ``listed`` says
+A record knows no tensor and no device. ``where`` is the source line (``file:line``) that issued it; ``call`` numbers
+the ExecuteCommandLists call that a queue command belongs to (commands recorded into one list share it); ``listed`` says
 that it was recorded into a command list, where the program's state tracker saw it. Sizes and offsets are bytes.
 """
 
@@ -150,7 +150,7 @@ class HostWrite(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRead(Record):
-    """The host reads ``src``, a span of a readback heap, now. ``digest`` is BLAKE2b-128 of what it saw ('' if sizes only)."""
+    """The host reads ``src``, a span of a readback heap, now. ``digest``: BLAKE2b-128 of what it saw, or ''."""
 
     op: ClassVar[str] = "host_read"
     src: Span

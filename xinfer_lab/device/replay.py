@@ -26,9 +26,9 @@ def replay(
     """Submit every record of ``stream`` to ``device``, whose sources must hold what the stream names.
 
     The stream's own inputs are put into the device's sources first (raises if those names hold other bytes there).
-    ``on_read(index, record, bytes)`` sees each host read. Raises `ReplayMismatch` at the first read whose bytes differ from
-    the recorded digest (streams of a simulation have none, and a simulation compares none), `KernelError` for a dispatched
-    function, and whatever `Device.submit` raises. Indices are those of ``stream``.
+    ``on_read(index, record, bytes)`` sees each host read. Raises `ReplayMismatch` at the first read whose bytes differ
+    from the recorded digest (streams of a simulation have none, and a simulation compares none), `KernelError` for a
+    dispatched function, and whatever `Device.submit` raises. Indices are those of ``stream``.
     """
     for name, data in stream.inputs.items():
         device.sources.put(name, data)
@@ -36,8 +36,8 @@ def replay(
         if isinstance(record, Dispatch) and record.kernel.startswith(CLOSURE):
             # Not left to the device: it may know a function of its own by the same name.
             raise KernelError(
-                f"record {index} dispatches {record.kernel!r}, a function that was passed for exploring: its code is not in the "
-                "stream, so it cannot be replayed. Register it as a kernel and dispatch it by name."
+                f"record {index} dispatches {record.kernel!r}, a function that was passed for exploring: its code "
+                "is not in the stream, so it cannot be replayed. Register it as a kernel and dispatch it by name."
             )
         queue = getattr(record, "queue", None)
         if queue is not None and queue not in device.queues:
@@ -48,8 +48,8 @@ def replay(
         assert raw is not None
         if compare_digests and device.computes and record.digest and (seen := digest_of(raw)) != record.digest:
             raise ReplayMismatch(
-                f"record {index}: the host read {record.src} and saw {seen} on {device.name}, but the stream was recorded "
-                f"with {record.digest}; issued at {record.where or '?'}"
+                f"record {index}: the host read {record.src} and saw {seen} on {device.name}, but the stream was "
+                f"recorded with {record.digest}; issued at {record.where or '?'}"
             )
         if on_read is not None:
             on_read(index, record, raw)

@@ -1,4 +1,4 @@
-"""What no device could do, whoever asks: refused with an error that teaches, on both devices and for untrusted streams."""
+"""What no device could do, whoever asks: refused with an error that teaches, on every device and for any stream."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _FenceHistory:
 
 @dataclass(slots=True)
 class StreamRules:
-    """Admits records one by one, in issue order: `check` raises and changes nothing, `note` takes in what was checked."""
+    """Admits records one by one, in issue order: `check` may raise and changes nothing, `note` takes a record in."""
 
     kernels: KernelTable
     queues: set[str] = field(default_factory=set)
@@ -158,7 +158,9 @@ class StreamRules:
     def _check_call(self, call: int, queue: str) -> None:
         last, last_queue = self._last_call
         if call < last or (call == last and queue != last_queue):
-            raise StreamError(f"call {call} on {queue!r} comes after call {last} on {last_queue!r}: lists execute whole")
+            raise StreamError(
+                f"call {call} on {queue!r} comes after call {last} on {last_queue!r}: lists execute whole"
+            )
 
     def _check_signal(self, record: Signal) -> None:
         history = self._fences.get(record.fence)
@@ -168,13 +170,14 @@ class StreamRules:
             return
         if history.queue != record.queue:
             raise FenceError(
-                f"fence {record.fence!r} belongs to the {history.queue} queue, which signalled it at {history.where or '?'}; "
+                f"fence {record.fence!r} belongs to the {history.queue} queue, which signalled it at "
+                f"{history.where or '?'}; "
                 f"the {record.queue} queue needs a fence of its own: two signallers would race"
             )
         if record.value <= history.last:
             raise FenceError(
-                f"fence {record.fence!r} is at {history.last} (signalled at {history.where or '?'}); the next value must be "
-                f"greater, not {record.value}: a wait could not tell the two apart"
+                f"fence {record.fence!r} is at {history.last} (signalled at {history.where or '?'}); the next "
+                f"value must be greater, not {record.value}: a wait could not tell the two apart"
             )
 
     def _check_wait(self, record: Wait | HostWait) -> None:
@@ -185,9 +188,10 @@ class StreamRules:
         if record.value > last:
             who = "the host" if isinstance(record, HostWait) else f"the {record.queue} queue"
             raise EarlyWait(
-                f"{who} waits for {record.fence!r} >= {record.value}, but the highest value submitted so far is {last}. "
-                f"Submit the signal first, then the wait: on a GPU an event that was never recorded cannot be waited for, "
-                f"and with a D3D12 fence this wait would hang until somebody signals."
+                f"{who} waits for {record.fence!r} >= {record.value}, but the highest value submitted so far is "
+                f"{last}. "
+                "Submit the signal first, then the wait: on a GPU an event that was never recorded cannot be "
+                "waited for, and with a D3D12 fence this wait would hang until somebody signals."
             )
 
     def last_value(self, fence: str) -> int:

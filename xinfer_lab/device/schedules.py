@@ -65,7 +65,7 @@ SCHEDULES = ("timed", "copies_first", "copies_last", "random(SEED)")
 
 
 def open_schedule(name: str) -> Schedule:
-    """The schedule called ``name``: ``"timed"``, ``"copies_first"``, ``"copies_last"``, ``"random"`` or ``"random(7)"``."""
+    """The schedule called ``name``: "timed", "copies_first", "copies_last", "random" (seed 0) or "random(7)"."""
     if name == "timed":
         return _Timed()
     if name in ("copies_first", "copies_last"):

@@ -1,7 +1,8 @@
 """The command stream: records in the order in which they were issued, plus the small inputs that they name.
 
-It is data. It can be saved, loaded, drawn, analysed and replayed; it carries no weights. The JSON form is validated against
-a schema that is derived from the record types, so nothing but plain records ever comes out of `CommandStream.load`.
+It is data. It can be saved, loaded, drawn, analysed and replayed; it carries no weights. The JSON form is validated
+against a schema that is derived from the record types, so nothing but plain records ever comes out of
+`CommandStream.load`.
 """
 
 from __future__ import annotations
@@ -97,10 +98,6 @@ def _decode_inputs(inputs: dict[Any, Any]) -> dict[str, bytes]:
     return decoded
 
 
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no JSON number")
-
-
 class CommandStream:
     """An ordered list of records, and ``inputs``: the bytes of the small named sources that its host writes use."""
 
@@ -162,7 +159,7 @@ class CommandStream:
         return stream
 
     def save(self, path: str | Path) -> None:
-        """Write the stream to ``path`` as JSON. Raises `StreamError`, and writes nothing, if it could not be loaded again."""
+        """Write the stream to ``path`` as JSON. Raises `StreamError`, and writes nothing, if it could not be loaded."""
         data = self.to_dict()
         try:
             self.from_dict(data)
@@ -174,7 +171,7 @@ class CommandStream:
     def load(cls, path: str | Path) -> CommandStream:
         """Read a stream. Raises `StreamError` when the file is not one, OSError when it cannot be read."""
         try:
-            data = json.loads(Path(path).read_bytes(), parse_constant=_refuse_constant)
+            data = json.loads(Path(path).read_bytes())
         except (ValueError, RecursionError) as error:
             raise StreamError(f"{path} is not JSON: {error}") from None
         return cls.from_dict(data)

@@ -36,6 +36,7 @@ MIN_POOL = 2
 Progress = Callable[[int], None]
 """Called with a layer's number once the host has read that layer."""
 
+
 class PlanLike(Protocol):
     """What a plan says about layers."""
 
@@ -87,7 +88,8 @@ def streaming_layers(pool: int, host_memory: str = "pinned", on_layer: Progress 
         slots = effective_pool(pool, config.num_hidden_layers)
         if slots is None:
             return resident_layers(on_layer)(device, weights)
-        host = _host_layers(host_memory, device, weights, on_layer)
+        # With less room the host, waiting for it, would hold up layers that could be computed beside the upload.
+        host = _host_layers(host_memory, device, weights, on_layer, depth=max(2, slots - 1))
         return StreamingLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers, slots)
 
     return make
@@ -117,22 +119,14 @@ def planned_layers(
     """
     if plan.compress != "none":
         return _planned_compressed(plan, host_memory, on_layer, encoded)
-    from xinfer_lab.residency.host import PinnedLayers, StagedLayers
     from xinfer_lab.residency.planned import PlannedLayers
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
         if not plan.streamed:
             return resident_layers(on_layer)(device, weights)
-        layout = layer_layout(config)
-        host: HostLayers
-        if host_memory == "pinned":
-            host = PinnedLayers(device, layout, plan.streamed, on_layer)
-        elif host_memory == "staged":
-            host = StagedLayers(device, layout, layers=plan.streamed)
-        else:
-            raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
-        return PlannedLayers(device, layout, config.dtype, host, plan.layers, plan.streamed, plan.slots)
+        host = _host_layers(host_memory, device, weights, on_layer, layers=plan.streamed)
+        return PlannedLayers(device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots)
 
     return make
 
@@ -172,7 +166,7 @@ def compressed_layers(
             if streamed and host_memory == "pinned":
                 host = PinnedEncoded(device, encoded, streamed, on_layer)
             elif streamed and host_memory == "staged":
-                host = StagedEncoded(device, encoded, streamed)
+                host = StagedEncoded(device, encoded, streamed, depth=max(2, pool - 1))
             elif streamed:
                 raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
             source = CompressedLayers(device, layer_layout(config), config.dtype, encoded, host, streamed, pool)
@@ -186,12 +180,19 @@ def compressed_layers(
     return make
 
 
-def _host_layers(host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None) -> HostLayers:
+def _host_layers(
+    host_memory: str,
+    device: Device,
+    weights: ModelWeights,
+    on_layer: Progress | None,
+    depth: int = 2,
+    layers: Sequence[int] | None = None,
+) -> HostLayers:
     from xinfer_lab.residency.host import PinnedLayers, StagedLayers
 
     layout = layer_layout(weights.config)
     if host_memory == "pinned":
-        return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)
+        return PinnedLayers(device, layout, layers or range(weights.config.num_hidden_layers), on_layer)
     if host_memory == "staged":
-        return StagedLayers(device, layout)
+        return StagedLayers(device, layout, depth, layers)
     raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")

@@ -39,8 +39,8 @@ def _fill(heap: UploadHeap, offset: int, layer: int, group: GroupLayout) -> None
 class PinnedLayers:
     """Layers in pinned host memory, written once: a copy of the checkpoint, and no work for the host afterwards.
 
-    ``layers``: how many, or which ones; then `stage` counts along that list. ``on_layer(i)`` is called after layer i has been
-    read, for progress bars.
+    ``layers``: how many, or which ones; then `stage` counts along that list. ``on_layer(i)`` is called after layer i
+    has been read, for progress bars.
     """
 
     def __init__(
@@ -79,10 +79,11 @@ class PinnedLayers:
 
 
 class StagedLayers:
-    """Layers staged one after the other through a small ring of pinned memory: little of it, but the host copies each time.
+    """Layers staged one after the other through a small ring of pinned memory: little of it, but the host copies each
+    time.
 
-    ``depth``: how many layers the ring has room for (at least 1). The host blocks in `stage` until a copy that still uses the
-    room has finished. ``layers``: which layers `stage` counts along (default: all).
+    ``depth``: how many layers the ring has room for (at least 1). The host blocks in `stage` until a copy that still
+    uses the room has finished. ``layers``: which layers `stage` counts along (default: all).
     """
 
     def __init__(

@@ -28,8 +28,8 @@ __all__ = ["Plan", "PlanTimes", "Shape", "make_plan", "predict"]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the model is to run: ``batch`` sequences with room for ``context`` tokens, at most ``chunk`` tokens of each in a pass,
-    logits of the last ``positions``."""
+    """What the model is to run: ``batch`` sequences with room for ``context`` tokens, at most ``chunk`` tokens of each
+    in a pass, logits of the last ``positions``."""
 
     context: int
     batch: int = 1
@@ -41,9 +41,10 @@ class Shape:
 class Plan:
     """Where every byte of device memory goes.
 
-    ``streamed``: the layers that pass through ``slots`` slots (none: everything is resident). ``always`` names what is there
-    whatever the plan (bytes by holder); ``layer_bytes`` is one layer, ``peak`` everything together, within ``budget``.
-    ``compress`` names the codec of all layers, or is "none"; ``encoded`` are the bytes of each in its coded form then.
+    ``streamed``: the layers that pass through ``slots`` slots (none: everything is resident). ``always`` names what is
+    there whatever the plan (bytes by holder); ``layer_bytes`` is one layer, ``peak`` everything together, within
+    ``budget``. ``compress`` names the codec of all layers, or is "none"; ``encoded`` are the bytes of each in its coded
+    form then.
     """
 
     layers: int
@@ -83,8 +84,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PlanTimes:
-    """Seconds of one pass: as the virtual clock has it, and the least that is possible: ``bound`` = max(``resident``, ``link``),
-    computing with everything there, and moving the bytes that are not."""
+    """Seconds of one pass: as the virtual clock has it, and the least that is possible: ``bound`` = max(``resident``,
+    ``link``), computing with everything there, and moving the bytes that are not."""
 
     time: float
     resident: float
@@ -130,8 +131,9 @@ def make_plan(
         assert budget is not None
         held = ", ".join(f"{name} {format_bytes(size)}" for name, size in sorted(always.items(), key=lambda i: -i[1]))
         raise RequestError(
-            f"{format_bytes(budget)} of device memory are not enough: {format_bytes(base)} are needed besides the layers "
-            f"({held}), and {least} slots of {format_bytes(layer_bytes)} each; use a smaller context or chunk, or a larger budget"
+            f"{format_bytes(budget)} of device memory are not enough: {format_bytes(base)} are needed besides the "
+            f"layers ({held}), and {least} slots of {format_bytes(layer_bytes)} each; use a smaller context or chunk, "
+            f"or a larger budget"
         )
     return Plan(layers, spread(layers, layers - (room - MIN_POOL)), MIN_POOL, layer_bytes, always, budget)
 
@@ -150,16 +152,18 @@ def _compressed_plan(config: Qwen2Config, always: Mapping[str, int], budget: int
         if plan.peak <= budget:
             return plan
     raise RequestError(
-        f"{format_bytes(budget)} of device memory are not enough: {format_bytes(sum(held.values()))} are needed besides "
-        f"the layers, and {format_bytes(plan.held)} for one layer and {MIN_POOL} slots of coded ones; use a smaller "
-        f"context or chunk, or a larger budget"
+        f"{format_bytes(budget)} of device memory are not enough: {format_bytes(sum(held.values()))} are needed "
+        f"besides the layers, and {format_bytes(plan.held)} for one layer and {MIN_POOL} slots of coded ones; "
+        f"use a smaller context or chunk, or a larger budget"
     )
 
 
 def predict(
     config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, encoded: EncodedWeights | None = None
 ) -> tuple[PlanTimes, PlanTimes]:
-    """Times of a pass over ``chunk`` tokens (the prefill) and of a later one over a single token, in the middle of a long run."""
+    """Times of a pass over ``chunk`` tokens (the prefill) and of a later one over a single token, in the middle of a
+    long run.
+    """
     tokens = shape.chunk or shape.context
     prefill = _times(config, shape, plan, spec, encoded, tokens, 0)
     position = min(tokens, shape.context - 1)
@@ -175,10 +179,12 @@ def _times(
     tokens: int,
     position: int,
 ) -> PlanTimes:
-    # Two passes more than are looked at: the first is not steady yet, the last has nothing to fetch for a pass after it.
+    # Two passes more than are looked at: the first is not steady yet, the last has nothing to fetch for a pass after
+    # it.
     ends: list[float] = []
     moved = 0.0
-    with SimulatedDevice(spec, memory=None, check=False) as device:
+    device = SimulatedDevice(spec, memory=None, check=False)
+    with device:
         model = _model(config, shape, device, plan, encoded)
         model.begin(4)
         for _ in range(3):
@@ -189,7 +195,8 @@ def _times(
             copies = [r for r in device.stream.records[first:] if isinstance(r, Copy) and r.queue == "copy"]
             moved = sum(spec.copy_time(copy.dst.size) for copy in copies)
         model.close()
-    with SimulatedDevice(spec, memory=None, check=False) as device:
+    device = SimulatedDevice(spec, memory=None, check=False)
+    with device:
         model = _model(config, shape, device, Plan(plan.layers, (), 0, plan.layer_bytes, {}, None))
         model.position = position
         before = device.now
@@ -200,7 +207,7 @@ def _times(
 
 
 def _model(
-    config: Qwen2Config, shape: Shape, device: Device, plan: Plan, encoded: EncodedWeights | None = None
+    config: Qwen2Config, shape: Shape, device: SimulatedDevice, plan: Plan, encoded: EncodedWeights | None = None
 ) -> QwenModel:
     factory = planned_layers(plan, encoded=encoded)
     return QwenModel(

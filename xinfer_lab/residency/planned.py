@@ -21,18 +21,21 @@ __all__ = ["PlannedLayers", "spread"]
 
 
 def spread(layers: int, streamed: int) -> tuple[int, ...]:
-    """Which ``streamed`` of ``layers`` layers to stream: as far apart as they can be, so that each upload has time to hide."""
+    """Which ``streamed`` of ``layers`` layers to stream: as far apart as they can be, so that each upload has time
+    to hide.
+    """
     if not 0 <= streamed <= layers:
         raise ValueError(f"{streamed} of {layers} layers cannot be streamed")
     return tuple((2 * k + 1) * layers // (2 * streamed) for k in range(streamed))
 
 
 class PlannedLayers:
-    """Of ``layers`` layers, ``streamed`` (in growing order) pass through ``pool`` slots; all others stay in device memory.
+    """Of ``layers`` layers, ``streamed`` (in growing order) pass through ``pool`` slots; all others stay in device
+    memory.
 
-    ``host`` stages the streamed layers by their place in that list. The uploads of one pass go on into the next, as with
-    `StreamingLayers`, which does the streaming here: a cyclic scan would make any cache that evicts useless, a fixed resident set
-    is what Belady's rule comes to.
+    ``host`` stages the streamed layers by their place in that list. The uploads of one pass go on into the next, as
+    with `StreamingLayers`, which does the streaming here: a cyclic scan would make any cache that evicts useless, a
+    fixed resident set is what Belady's rule comes to.
     """
 
     def __init__(
@@ -46,7 +49,9 @@ class PlannedLayers:
         pool: int,
     ) -> None:
         if not streamed or list(streamed) != sorted(set(streamed)) or not 0 <= streamed[0] <= streamed[-1] < layers:
-            raise ValueError(f"the streamed layers must be some of 0 to {layers - 1}, in growing order, not {list(streamed)}")
+            raise ValueError(
+                f"the streamed layers must be some of 0 to {layers - 1}, in growing order, not {list(streamed)}"
+            )
         self._device = device
         self._order = LayerOrder(layers)
         self._place = {layer: place for place, layer in enumerate(streamed)}

@@ -193,9 +193,7 @@ class SideFile:
         side._check_sources(json.loads(metadata["sources"]), checkpoint, on_layer)
         return side
 
-    def _check_sources(
-        self, made_of: list[dict[str, Any]], checkpoint: Checkpoint, on_layer: Progress | None
-    ) -> None:
+    def _check_sources(self, made_of: list[dict[str, Any]], checkpoint: Checkpoint, on_layer: Progress | None) -> None:
         now = _sources(checkpoint)
         if now == made_of:
             return
