@@ -5,8 +5,8 @@ Each imports its residency when it makes it: a lab that asks for one runs where 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import layer_layout
@@ -14,11 +14,16 @@ from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.source import LayerSource
 from xinfer_lab.residency.weights import ModelWeights
 
+if TYPE_CHECKING:
+    from xinfer_lab.residency.codec.encoded import EncodedWeights
+    from xinfer_lab.residency.host import HostLayers
+
 __all__ = [
     "MIN_POOL",
     "OnTier",
     "Progress",
     "SourceFactory",
+    "compressed_layers",
     "effective_pool",
     "planned_layers",
     "resident_layers",
@@ -47,6 +52,9 @@ class PlanLike(Protocol):
 
     @property
     def slots(self) -> int: ...
+
+    @property
+    def compress(self) -> str: ...
 
 
 SourceFactory = Callable[[Device, ModelWeights], LayerSource]
@@ -113,9 +121,19 @@ def serial_layers(
 
 
 def planned_layers(
-    plan: PlanLike, host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
+    plan: PlanLike,
+    host_memory: str = "pinned",
+    on_layer: Progress | None = None,
+    encoded: EncodedWeights | None = None,
+    *,
+    on_tier: OnTier | None = None,
 ) -> SourceFactory:
-    """The layers that ``plan`` streams pass through its slots, all others stay."""
+    """The layers that ``plan`` streams pass through its slots, all others stay.
+
+    Where it compresses, ``encoded`` holds the coded layers; without it there are only sizes, enough for a simulation.
+    """
+    if plan.compress != "none":
+        return _planned_compressed(plan, host_memory, on_layer, encoded)
     from xinfer_lab.residency.planned import PlannedLayers
     from xinfer_lab.residency.tiers import open_host
 
@@ -125,5 +143,54 @@ def planned_layers(
             return resident_layers(on_layer)(device, weights)
         host = open_host(host_memory, device, weights, plan.streamed, on_layer=on_layer, on_tier=on_tier)
         return PlannedLayers(device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots)
+
+    return make
+
+
+def _planned_compressed(
+    plan: PlanLike, host_memory: str, on_layer: Progress | None, encoded: EncodedWeights | None
+) -> SourceFactory:
+    from xinfer_lab.residency.codec.encoded import SizedEncoding
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        coded = SizedEncoding(weights.config, plan.compress) if encoded is None else encoded
+        if coded.codec != plan.compress:
+            raise ValueError(f"the plan is for {plan.compress} codes, and these are {coded.codec} ones")
+        return compressed_layers(coded, plan.streamed, plan.slots, host_memory, on_layer)(device, weights)
+
+    return make
+
+
+def compressed_layers(
+    encoded: EncodedWeights,
+    streamed: Sequence[int],
+    pool: int = MIN_POOL,
+    host_memory: str = "pinned",
+    on_layer: Progress | None = None,
+) -> SourceFactory:
+    """All layers in their coded form: ``streamed`` of them pass through ``pool`` slots, the others stay."""
+    from xinfer_lab.residency.codec.encoded import codec_width
+    from xinfer_lab.residency.compressed import CompressedLayers
+    from xinfer_lab.residency.encoded_host import PinnedEncoded, StagedEncoded
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        codec_width(encoded.codec, config.dtype)
+        device.sources.mount(encoded)
+        try:
+            host: HostLayers | None = None
+            if streamed and host_memory in ("pinned", "auto"):
+                host = PinnedEncoded(device, encoded, streamed, on_layer)
+            elif streamed and host_memory == "staged":
+                host = StagedEncoded(device, encoded, streamed, depth=max(2, pool - 1))
+            elif streamed:
+                raise RequestError(f"coded layers are pinned or staged, not {host_memory}; choose one of the two")
+            source = CompressedLayers(device, layer_layout(config), config.dtype, encoded, host, streamed, pool)
+        except BaseException:
+            device.sources.unmount(encoded)
+            raise
+        # What was read so far was copied: pages that stay mapped would be a second copy. Staged layers map them again.
+        encoded.unmap()
+        return source
 
     return make

@@ -32,7 +32,8 @@ class CopyEngine:
                     commands.copy(slot.buffers[piece.group].span(piece.offset, piece.span.size), piece.span)
             else:
                 for buffer, span in zip(slot.buffers, self.host.stage(layer), strict=True):
-                    commands.copy(buffer, span)
+                    # A slot may be larger than the layer that it holds, where layers differ in size.
+                    commands.copy(buffer.span(0, span.size), span)
         value = self.copied.last_submitted + 1
         self.queue.signal(self.copied, value)
         self.host.copied(self.copied, value)

@@ -18,8 +18,8 @@ _BAR, _GAP, _STRIPE = 26.0, 12.0, 8.0
 
 @dataclass(frozen=True, slots=True)
 class ValueBar:
-    """One row: its ``name``, its ``value``, the ``kind`` that gives it its colour, the range ``low`` to ``high`` that was
-    seen, and a ``mark`` on the same axis (a bound, a prediction)."""
+    """One row: its ``name``, its ``value``, the ``kind`` that gives it its colour, the range ``low`` to ``high`` that
+    was seen, and a ``mark`` on the same axis (a bound, a prediction)."""
 
     name: str
     value: float
