@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from xinfer_lab.bench.encoded_store import EncodedStore, StoredEncoded
 from xinfer_lab.bench.measure import Workload
 from xinfer_lab.bench.store import LayerStore, StoredLayers
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.compressed import CompressedLayers
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import (
+    MIN_POOL,
     SourceFactory,
     planned_layers,
     resident_layers,
@@ -30,6 +33,7 @@ from xinfer_lab.residency.weights import ModelWeights
 __all__ = [
     "Entry",
     "budget_plan",
+    "compressed_entry",
     "pageable_entry",
     "planned_entry",
     "resident_entry",
@@ -42,15 +46,15 @@ __all__ = [
 class Entry:
     """A residency by ``name``: ``real`` makes its layers on the card, ``sized`` on a device of sizes, for a workload.
 
-    ``options`` are those of the CUDA device; ``overlaps``: whether uploads go on beside computing. Both factories may
-    raise `RequestError` where a workload does not fit.
+    ``options`` are those of the CUDA device; ``hides``: whether it is about hiding uploads behind
+    computing, which longer prefills show. Both factories may raise `RequestError` where a workload does not fit.
     """
 
     name: str
     real: Callable[[Workload], SourceFactory]
     sized: Callable[[Workload], SourceFactory]
     options: Mapping[str, Any] = field(default_factory=dict)
-    overlaps: bool = True
+    hides: bool = False
 
 
 def resident_entry() -> Entry:
@@ -60,7 +64,7 @@ def resident_entry() -> Entry:
 
 def serial_entry(store: LayerStore) -> Entry:
     """Upload, compute, upload, compute, out of pinned memory."""
-    return Entry(name="serial, pinned", real=lambda _: _serial(store), sized=lambda _: serial_layers(), overlaps=False)
+    return Entry(name="serial, pinned", real=lambda _: _serial(store), sized=lambda _: serial_layers())
 
 
 def pageable_entry(store: LayerStore) -> Entry:
@@ -70,7 +74,6 @@ def pageable_entry(store: LayerStore) -> Entry:
         real=lambda _: _serial(store),
         sized=lambda _: serial_layers(),
         options={"pin": False},
-        overlaps=False,
     )
 
 
@@ -91,7 +94,9 @@ def streaming_entry(store: LayerStore, pool: int) -> Entry:
         host = StoredLayers(device, store)
         return StreamingLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers, pool)
 
-    return Entry(name=f"streaming, {pool} slots", real=lambda _: make, sized=lambda _: streaming_layers(pool))
+    return Entry(
+        name=f"streaming, {pool} slots", real=lambda _: make, sized=lambda _: streaming_layers(pool), hides=pool == 2
+    )
 
 
 def budget_plan(config: Qwen2Config, workload: Workload, budget: int, reserved: Mapping[str, int]) -> Plan:
@@ -124,3 +129,39 @@ def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int]) -
         sized=lambda workload: planned_layers(plan(workload)),
         options={"memory": budget},
     )
+
+
+def compressed_entry(
+    store: LayerStore, encoded: EncodedStore, budget: int | None, reserved: Mapping[str, int]
+) -> Entry:
+    """Layers in their coded form, decoded as they are used: all of them through two slots, or (with ``budget``) as many
+    of them kept as fit."""
+    name = f"compressed {encoded.codec}, " + ("2 slots" if budget is None else format_bytes(budget))
+
+    def plan(workload: Workload) -> Plan:
+        layers = store.config.num_hidden_layers
+        sizes = tuple(layer.nbytes for layer in encoded.layers)
+        if budget is None:
+            return Plan(layers, tuple(range(layers)), MIN_POOL, 0, {}, None, encoded.codec, sizes)
+        shape = Shape(workload.context, chunk=workload.chunk)
+        return make_plan(
+            store.config, shape, budget, reserved=reserved, compress=encoded.codec, encoded=encoded
+        )  # fmt: skip
+
+    def real(workload: Workload) -> SourceFactory:
+        planned = plan(workload)
+
+        def make(device: Device, weights: ModelWeights) -> LayerSource:
+            device.sources.mount(encoded)
+            host = StoredEncoded(device, planned.streamed) if planned.streamed else None
+            layout, config = layer_layout(weights.config), weights.config
+            return CompressedLayers(
+                device, layout, config.dtype, encoded, host, planned.streamed, planned.slots
+            )  # fmt: skip
+
+        return make
+
+    def sized(workload: Workload) -> SourceFactory:
+        return planned_layers(plan(workload), encoded=encoded)
+
+    return Entry(name=name, real=real, sized=sized, options={} if budget is None else {"memory": budget})

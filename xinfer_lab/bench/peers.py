@@ -24,12 +24,14 @@ __all__ = ["PEERS", "Peer", "installed", "measure_peer"]
 @dataclass(frozen=True, kw_only=True)
 class Peer:
     """A way of moving layers: ``needs`` is the package that it is made of besides transformers, ``place`` puts a model
-    where that way wants it. ``pageable``: its weights lie in ordinary memory, as loading leaves them."""
+    where that way wants it. ``pageable``: its weights lie in ordinary memory, as loading leaves them; ``own``: in a copy
+    of its own there, which it pins itself."""
 
     name: str
     needs: str
     place: Callable[[Any, torch.device, int], object]
     pageable: bool = False
+    own: bool = False
 
 
 def installed(peer: Peer) -> bool:
@@ -41,7 +43,7 @@ def measure_peer(peer: Peer, store: LayerStore, workload: Workload, device: torc
     """Run ``workload``. ``kept``: layers that stay on the GPU, where the peer can keep some."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated(device)
-    model = _model(store, device)
+    model = _model(store, device, own=peer.own)
     handle = peer.place(model, device, kept)
     transformers = importlib.import_module("transformers")
     caches: list[Any] = [transformers.DynamicCache()]
@@ -67,8 +69,8 @@ def measure_peer(peer: Peer, store: LayerStore, workload: Workload, device: torc
     return Measured(seconds, logits, 0 if peer.place is _resident else moved, peak, None)
 
 
-def _model(store: LayerStore, device: torch.device) -> Any:
-    """transformers' model with its layers as views of the store, everything else on the GPU."""
+def _model(store: LayerStore, device: torch.device, *, own: bool) -> Any:
+    """transformers' model with its layers as views of the store (or copies of them), everything else on the GPU."""
     transformers = importlib.import_module("transformers")
     config = transformers.Qwen2Config.from_dict(store.config.to_dict())
     config._attn_implementation = "sdpa"
@@ -78,7 +80,11 @@ def _model(store: LayerStore, device: torch.device) -> Any:
         place.name: store.bytes(place.name).to(device, copy=True).view(store.config.dtype).view(place.shape)
         for place in resident_tensors(store.config).tensors
     }
-    layers = {name: store.tensor(name) for name in model.state_dict() if name.startswith("model.layers.")}
+    layers = {
+        name: store.tensor(name).clone() if own else store.tensor(name)
+        for name in model.state_dict()
+        if name.startswith("model.layers.")
+    }
     model.load_state_dict({**outside, **layers}, assign=True, strict=False)
     model.requires_grad_(False)
     # Its frequencies are no weights, and were left on "meta".
@@ -176,7 +182,7 @@ def _prefetch(model: Any, device: torch.device, _: int) -> object:
 PEERS = (
     Peer(name="transformers, resident", needs="transformers", place=_resident),
     Peer(name="prefetching offloader, 2 ahead", needs="transformers", place=_prefetch),
-    Peer(name="diffusers group offloading", needs="diffusers", place=_group_offload),
+    Peer(name="diffusers group offloading", needs="diffusers", place=_group_offload, own=True),
     Peer(name="accelerate device_map", needs="accelerate", place=_device_map, pageable=True),
     Peer(name="accelerate cpu_offload", needs="accelerate", place=_cpu_offload, pageable=True),
 )

@@ -63,6 +63,19 @@ def _of(report: Report, workload: str, link: float) -> dict[str, float]:
     for row in rows:
         if row.name.startswith(("planned", "compressed")) and row.bound is not None:
             found[f"{workload}: {row.name}, time over bound"] = _seconds(row) / row.bound
+        if (
+            row.name.startswith("compressed")
+            and row.name.endswith("slots")
+            and streaming is not None
+            and streaming.moved
+        ):
+            effective = streaming.moved / _seconds(row) / link
+            found[f"{workload}: {row.name}, bytes of plain weights a second over the link's"] = effective
+        if row.name.startswith("compressed") and not row.name.endswith("slots"):
+            plain = next((other for other in rows if other.name.startswith("planned") and other.moved), None)
+            if plain is not None and plain.moved is not None:
+                ideal = plain.moved / link
+                found[f"{workload}: an ideal peer of the same budget over {row.name}"] = ideal / _seconds(row)
         tier = row.name.removeprefix("streaming, ")
         if tier in ("registered", "pinned", "staged") and row.rate is not None:
             found[f"{workload}: {row.name}, bytes a second over the link's"] = row.rate / link

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import platform
 import time
@@ -14,9 +15,11 @@ import torch
 
 from xinfer_lab.bench.calibrate import measure_link, measure_spec
 from xinfer_lab.bench.drawn import DrawnWeights
+from xinfer_lab.bench.encoded_store import EncodedStore
 from xinfer_lab.bench.entries import (
     Entry,
     budget_plan,
+    compressed_entry,
     pageable_entry,
     planned_entry,
     resident_entry,
@@ -41,8 +44,9 @@ __all__ = ["Settings", "machine", "run_suite", "workloads"]
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """What to run: decode steps after ``prompt`` tokens, prefills of ``prefills`` tokens, pools of ``pools`` slots, a
-    ``budget`` in bytes for what is planned (None: nothing is), what others do (``peers``), and a checkpoint of
-    ``file_layers`` layers at ``directory`` (0: none)."""
+    ``budget`` in bytes for what is planned (None: nothing is), the ``codecs`` to stream and plan with, what others do
+    (``peers``), the naive way (``pageable``), and a checkpoint of ``file_layers`` layers at ``directory`` (0: none).
+    """
 
     decode: int = 5
     prompt: int = 128
@@ -50,7 +54,8 @@ class Settings:
     prefill_passes: int = 2
     pools: tuple[int, ...] = (2, 3)
     budget: int | None = None
-    peers: bool = True
+    codecs: tuple[str, ...] = ("4bit", "3bit")
+    peers: tuple[str, ...] = tuple(peer.name for peer in PEERS)
     pageable: bool = True
     file_layers: int = 0
     directory: Path = Path("bench/checkpoint")
@@ -137,7 +142,7 @@ def run_suite(
         store = LayerStore(weights)
         suite.setup["layers drawn, and into pinned memory"] = time.perf_counter() - start
         try:
-            _measure_all(suite, store, spec, link)
+            _measure_all(suite, store, weights, spec, link)
         finally:
             store.close()
         if settings.file_layers:
@@ -154,18 +159,19 @@ def run_suite(
     return dataclasses.replace(report, ratios=ratios(report))
 
 
-def _measure_all(suite: _Suite, store: LayerStore, spec: GpuSpec, link: dict[str, float]) -> None:
+def _measure_all(
+    suite: _Suite, store: LayerStore, weights: DrawnWeights, spec: GpuSpec, link: dict[str, float]
+) -> None:
     settings, which = suite.settings, workloads(suite.settings)
     decode, *prefills = which
     suite.measure(resident_entry(), store, spec, which)
-    for entry in _entries(suite, store):
-        # The longer prefills are about hiding uploads: of no interest where nothing is hidden.
-        suite.measure(entry, store, spec, which if entry.overlaps else [decode, *prefills[:1]])
+    for entry in _entries(suite, store, weights):
+        suite.measure(entry, store, spec, which if entry.hides else [decode, *prefills[:1]])
     kept = 0
     if settings.budget is not None:
-        plan = budget_plan(suite.config, decode, settings.budget, _reserved(suite.device))
-        kept = plan.resident
-    peers = [peer for peer in PEERS if settings.peers and installed(peer)]
+        with contextlib.suppress(RequestError):
+            kept = budget_plan(suite.config, decode, settings.budget, _reserved(suite.device)).resident
+    peers = [peer for peer in PEERS if peer.name in settings.peers and installed(peer)]
     suite.measure_peers(store, [peer for peer in peers if not peer.pageable], [decode, *prefills[:1]], kept)
     if settings.pageable:
         store.unpin()
@@ -174,13 +180,24 @@ def _measure_all(suite: _Suite, store: LayerStore, spec: GpuSpec, link: dict[str
         suite.measure_peers(store, [peer for peer in peers if peer.pageable], [decode, *prefills[:1]], kept)
 
 
-def _entries(suite: _Suite, store: LayerStore) -> Iterator[Entry]:
+def _entries(suite: _Suite, store: LayerStore, weights: DrawnWeights) -> Iterator[Entry]:
+    budget, reserved = suite.settings.budget, _reserved(suite.device)
     yield serial_entry(store)
     for pool in suite.settings.pools:
         if pool < suite.config.num_hidden_layers:
             yield streaming_entry(store, pool)
-    if suite.settings.budget is not None:
-        yield planned_entry(store, suite.settings.budget, _reserved(suite.device))
+    if budget is not None:
+        yield planned_entry(store, budget, reserved)
+    for codec in suite.settings.codecs if suite.config.dtype == torch.bfloat16 else ():
+        start = time.perf_counter()
+        encoded = EncodedStore(weights, codec)
+        suite.setup[f"layers encoded, {codec}, on the GPU"] = time.perf_counter() - start
+        try:
+            yield compressed_entry(store, encoded, None, reserved)
+            if budget is not None:
+                yield compressed_entry(store, encoded, budget, reserved)
+        finally:
+            encoded.close()
 
 
 def _fewer(workload: Workload) -> Workload:

@@ -1,0 +1,154 @@
+"""A benchmark's residencies on a device without a GPU: each gives the resident run's bytes, and rows say what moved."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from xinfer_lab.bench import encoded_store, store, suite
+from xinfer_lab.bench.drawn import DrawnWeights
+from xinfer_lab.bench.entries import budget_plan
+from xinfer_lab.bench.measure import Workload, measure_model, predict_model, row_of
+from xinfer_lab.bench.rows import Report, Row, Timing
+from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.gpu_spec import GPU_SPECS
+from xinfer_lab.qwen2 import SyntheticSpec
+from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.factories import resident_layers, streaming_layers
+
+LINK = {"to device, pageable, 1024 MiB": 8e9}
+SPEC = GPU_SPECS["h200"]
+
+
+class PlainMemory:
+    """Stands for pinned memory where nothing can be pinned."""
+
+    def __init__(self, size):
+        self.tensor, self.pinned_bytes = torch.zeros(size, dtype=torch.uint8), size
+
+    def unpin(self):
+        self.pinned_bytes = 0
+
+    def close(self):
+        self.tensor = torch.empty(0, dtype=torch.uint8)
+
+
+class Card(EmulatedDevice):
+    """An emulated device that takes what a CUDA device is opened with."""
+
+    def __init__(self, index=0, *, pin=True, **options):
+        super().__init__(**options)
+
+
+@pytest.fixture
+def config():
+    spec = SyntheticSpec(
+        layers=6, hidden=32, heads=2, kv_heads=1, intermediate=64, vocab=64, dtype="bfloat16", context=64
+    )
+    return spec.config()
+
+
+@pytest.fixture
+def without_gpu(monkeypatch):
+    for module in (store, encoded_store):
+        monkeypatch.setattr(module, "PinnedMemory", PlainMemory)
+    monkeypatch.setattr(suite, "CudaDevice", Card)
+
+
+def measured(config, **options):
+    """The rows of a whole benchmark but for what only a card can say."""
+    settings = suite.Settings(decode=2, prompt=3, prefills=(5,), pools=(2, 3), peers=(), **options)
+    run = suite._Suite(config, settings, torch.device("cpu"), lambda row: None)
+    weights = DrawnWeights(config, "cpu")
+    layers = store.LayerStore(weights)
+    suite._measure_all(run, layers, weights, SPEC, LINK)
+    return run.rows
+
+
+def test_every_residency_gives_the_resident_runs_bytes(config, without_gpu):
+    decode = Workload(1, 2, 3)
+    base = sum(budget_plan(config, decode, 2**40, {}).always.values())
+    rows = measured(config, budget=base + 5 * layer_layout(config).nbytes)
+    names = {row.name.partition(",")[0] for row in rows}
+    assert names == {"resident", "serial", "streaming", "planned", "compressed 4bit", "compressed 3bit"}
+    assert {row.workload for row in rows} == {"decode", "prefill 5"}
+    for row in rows:
+        assert row.timing is not None, row
+        assert row.difference == 0, row
+        assert not row.failed
+
+
+def test_what_does_not_fit_is_said_and_not_timed(config, without_gpu):
+    rows = [row for row in measured(config, budget=2**10, codecs=()) if row.name.startswith("planned")]
+    assert rows
+    for row in rows:
+        assert row.timing is None
+        assert "not enough" in row.note
+
+
+def test_a_streaming_pass_moves_every_layer_once(config, without_gpu):
+    layers = store.LayerStore(DrawnWeights(config, "cpu"))
+    workload = Workload(1, 3, 4)
+    found = measure_model(layers, streaming_layers(2), workload, Card)
+    assert found.moved == 6 * layer_layout(config).nbytes
+    assert len(found.seconds) == 3
+    assert len(found.logits) == 4
+    assert found.planned is not None
+
+
+def test_a_store_holds_the_bytes_that_were_drawn(config, without_gpu):
+    weights = DrawnWeights(config, "cpu")
+    layers = store.LayerStore(weights)
+    for name in ("model.layers.0.mlp.down_proj.weight", "model.layers.5.self_attn.q_proj.bias", "model.norm.weight"):
+        assert torch.equal(layers.bytes(name), weights.bytes(name))
+    place = layers.locate("model.layers.5.self_attn.q_proj.bias")
+    held = layers.bytes(place.name)[place.offset : place.offset + place.size]
+    assert torch.equal(held, weights.bytes("model.layers.5.self_attn.q_proj.bias"))
+
+
+def test_drawn_weights_differ_between_layers_and_not_between_times(config):
+    names = [f"model.layers.{layer}.mlp.up_proj.weight" for layer in (0, 1)]
+    first, again = DrawnWeights(config, "cpu"), DrawnWeights(config, "cpu")
+    assert torch.equal(first.bytes(names[0]), again.bytes(names[0]))
+    assert not torch.equal(first.bytes(names[0]), first.bytes(names[1]))
+    assert not torch.equal(first.bytes(names[0]), DrawnWeights(config, "cpu", seed=1).bytes(names[0]))
+
+
+def test_wrong_bytes_are_a_failure_and_no_result(config, without_gpu):
+    layers = store.LayerStore(DrawnWeights(config, "cpu"))
+    workload = Workload(1, 1, 3)
+    right = measure_model(layers, resident_layers(), workload, Card)
+    wrong = dataclasses.replace(right, logits=[right.logits[0], right.logits[1] + 1])
+    row = row_of("streaming, 2 slots", workload, wrong, right.logits)
+    assert row.failed
+    assert row.difference == pytest.approx(1.0, abs=0.1)
+    report = Report(machine={}, settings={}, link={}, spec={}, rows=[row])
+    assert report.failed
+    peer = dataclasses.replace(row, peer=True)
+    assert not peer.failed
+
+
+def test_a_report_survives_json():
+    import json
+
+    rows = [
+        Row(name="a", workload="decode", timing=Timing.of([1.0, 2.0, 4.0]), moved=8, difference=0.0),
+        Row(name="b", workload="decode", timing=Timing.of([1.0]), difference=float("nan")),
+        Row(name="c", workload="decode", note="did not fit"),
+    ]
+    report = Report(machine={"gpu": "x"}, settings={"model": {}}, link={}, spec={"link_bandwidth": 2.0}, rows=rows)
+    again = Report.from_dict(json.loads(json.dumps(report.to_dict())))
+    assert again.rows[0] == rows[0]
+    assert again.rows[0].rate == 4.0
+    assert again.rows[1].failed
+    assert again.rows[2] == rows[2]
+
+
+def test_a_prediction_is_the_virtual_clocks(config):
+    resident = predict_model(config, resident_layers(), Workload(1, 3, 4), SPEC)
+    streaming = predict_model(config, streaming_layers(2), Workload(1, 3, 4), SPEC)
+    layer = SPEC.copy_time(layer_layout(config).groups[0].nbytes) + SPEC.copy_time(
+        layer_layout(config).groups[1].nbytes
+    )
+    assert streaming == pytest.approx(6 * layer, rel=0.01)
+    assert resident < streaming
