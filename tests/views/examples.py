@@ -53,10 +53,18 @@ class _Clock:
 
 
 def stream_layers(
-    *, layers: int = 6, pool: int = 2, steps: int = 1, transfer: float = 1e-3, compute: float = 1e-3,
-    serial: bool = False, layer_bytes: int = 4 * MIB, tensors: int = 1, ring: bool = True,
+    *,
+    layers: int = 6,
+    pool: int = 2,
+    steps: int = 1,
+    transfer: float = 1e-3,
+    compute: float = 1e-3,
+    serial: bool = False,
+    layer_bytes: int = 4 * MIB,
+    tensors: int = 1,
+    ring: bool = True,
 ) -> Example:
-    """Decoder layers through ``pool`` slots. ``ring=False`` picks the slot by layer index: wrong unless pool divides layers."""
+    """Layers through ``pool`` slots. ``ring=False`` takes slot = layer mod pool: wrong unless pool divides layers."""
     clock = _Clock()
     uploads = [(n, n % layers, (n if ring else n % layers) % pool) for n in range(steps * layers)]
 
@@ -68,11 +76,18 @@ def stream_layers(
             size = layer_bytes // tensors
             source = Source(f"model.layers.{layer}.part{part}", 0, size)
             clock.work(
-                HostWrite(dst=Span("staging", part * size, size), source=source), "host", "host_write", f"layer {layer}", 2e-5
+                HostWrite(dst=Span("staging", part * size, size), source=source),
+                "host",
+                "host_write",
+                f"layer {layer}",
+                2e-5,
             )
             copy = Copy(
-                queue="copy", dst=Span(f"slot[{slot}].part{part}", 0, size), src=Span("staging", part * size, size),
-                call=number, label=f"upload layer {layer}",
+                queue="copy",
+                dst=Span(f"slot[{slot}].part{part}", 0, size),
+                src=Span("staging", part * size, size),
+                call=number,
+                label=f"upload layer {layer}",
             )
             clock.work(copy, "copy", "copy", f"upload layer {layer}", transfer / tensors)
         clock.signal("copy", "slot filled", number + 1)
@@ -82,10 +97,23 @@ def stream_layers(
         upload(number)
     for number, layer, slot in uploads:
         clock.wait("direct", "slot filled", number + 1)
-        views = {"attention": View(f"slot[{slot}].part0", 0, (layer_bytes // tensors,), "uint8"), "hidden": View("hidden", 0, (8,), "uint8")}
+        views = {
+            "attention": View(f"slot[{slot}].part0", 0, (layer_bytes // tensors,), "uint8"),
+            "hidden": View("hidden", 0, (8,), "uint8"),
+        }
         clock.work(
-            Dispatch(queue="direct", kernel="decoder_layer", operands=views, params={"layer": layer}, call=number, label=f"layer {layer}"),
-            "direct", "dispatch", f"layer {layer}", compute,
+            Dispatch(
+                queue="direct",
+                kernel="decoder_layer",
+                operands=views,
+                params={"layer": layer},
+                call=number,
+                label=f"layer {layer}",
+            ),
+            "direct",
+            "dispatch",
+            f"layer {layer}",
+            compute,
         )
         clock.signal("direct", "layer done", number + 1)
         if number + ahead < len(uploads):
@@ -105,7 +133,9 @@ def empty() -> Timeline:
 
 
 def one_event(start: float = 0.0, end: float = 1e-3, label: str = "layer 0") -> Timeline:
-    return Timeline(("direct",), (TimelineEvent(0, "direct", "dispatch", label, start, end),), (), (), "virtual clock, test")
+    return Timeline(
+        ("direct",), (TimelineEvent(0, "direct", "dispatch", label, start, end),), (), (), "virtual clock, test"
+    )
 
 
 def zero_length(count: int = 3) -> Timeline:
@@ -120,7 +150,8 @@ def many(count: int = 5000) -> Timeline:
         for i in range(count)
     )
     flows = tuple(
-        Flow("f", i, 2 * i, 2 * i * 1e-4 + 1.5e-4, "copy", 2 * i + 1, (2 * i + 2) * 1e-4, "direct") for i in range(count // 2)
+        Flow("f", i, 2 * i, 2 * i * 1e-4 + 1.5e-4, "copy", 2 * i + 1, (2 * i + 2) * 1e-4, "direct")
+        for i in range(count // 2)
     )
     memory = tuple(MemorySample(i * 1e-4, (i % 7) * MIB) for i in range(count))
     return Timeline(lanes, events, flows, memory, "virtual clock, test")

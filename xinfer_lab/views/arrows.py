@@ -23,7 +23,8 @@ def stalls(events: Sequence[TimelineEvent], scale: TimeScale) -> dict[int, float
 def choose_flows(flows: Sequence[Flow], stalled: Mapping[int, float], scale: TimeScale) -> list[Flow]:
     """Those of ``flows`` that can be told apart on ``scale``, in time order.
 
-    All of them if there is room; else those that ended a wait, the longest waits first, no two of a lane within a few pixels.
+    All of them if there is room; else those that ended a wait, the longest waits first, no two of a lane within a few
+    pixels.
     """
     if len(flows) * _ROOM <= scale.width:
         return sorted(flows, key=lambda flow: (flow.wait_time, flow.wait))
@@ -41,7 +42,7 @@ def choose_flows(flows: Sequence[Flow], stalled: Mapping[int, float], scale: Tim
 def draw_arrows(
     flows: Sequence[Flow], stalled: Mapping[int, float], tops: Mapping[str, float], scale: TimeScale
 ) -> list[str]:
-    """An arrow for each flow between the lanes whose bars begin at ``tops``; the ones that ended a stall are stronger."""
+    """An arrow for each flow between the lanes whose bars begin at ``tops``, stronger where it ended a stall."""
     parts = []
     for flow in flows:
         if flow.signal_lane not in tops or flow.wait_lane not in tops:
@@ -66,8 +67,13 @@ def draw_arrows(
         width = 1.8 if flow.wait in stalled else 1.0
         parts.append(
             element(
-                "path", f"<title>{escape(words)}</title>", class_="line flow", d=path, stroke_width=width,
-                opacity=None if flow.wait in stalled else 0.55, marker_end_url="tip",
+                "path",
+                f"<title>{escape(words)}</title>",
+                class_="line flow",
+                d=path,
+                stroke_width=width,
+                opacity=None if flow.wait in stalled else 0.55,
+                marker_end_url="tip",
             )
         )
     return parts

@@ -55,7 +55,9 @@ def bars(events: Iterable[TimelineEvent], scale: TimeScale, slot_of: SlotOf) -> 
     for event in sorted(events, key=lambda e: (e.start, e.record)):
         wait = event.kind in WAITS
         left, right = scale.x(event.start), scale.x(event.end)
-        bar = Bar(left, max(right, left + _THIN), wait, None if wait else slot_of(event.record), event.label, _tip(event))
+        bar = Bar(
+            left, max(right, left + _THIN), wait, None if wait else slot_of(event.record), event.label, _tip(event)
+        )
         if thin and right - left < _THIN and left <= drawn[-1].right + 0.5:
             drawn[-1].absorb(bar)
         else:
@@ -96,7 +98,8 @@ def draw_bars(drawn: list[Bar], top: float, scale: TimeScale) -> list[str]:
 def _label(bar: Bar, left: float, right: float, top: float) -> str:
     forms = (bar.label, "waits") if bar.wait else short_forms(bar.label)
     for size in (13.0,) if bar.wait else (14.0, 11.0):
-        words = fit(forms, right - left - (12 if bar.wait else 6 if size > 12 else 3), size)
+        room = right - left - (12 if bar.wait else 6 if size > 12 else 3)
+        words = fit(forms, room, size) or fit((bar.label.split(" ")[0],), room, size)
         if words:
             middle = top + (BAR if bar.slot is None else BAR - _STRIPE) / 2 + size * 0.36
             look = "muted halo" if bar.wait else None

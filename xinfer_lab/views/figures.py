@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from xinfer_lab.device.records import HOST
 from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
 
-__all__ = ["TimelineFigures", "excerpt", "figures", "memory_at", "overlapped"]
+__all__ = ["TimelineFigures", "excerpt", "figures", "memory_at", "overlapped", "require_finite"]
 
 _WORK = ("copy", "dispatch")
 
@@ -17,9 +18,9 @@ _WORK = ("copy", "dispatch")
 class TimelineFigures:
     """Times in seconds. ``busy`` has (lane, seconds with a copy or a kernel under way) for each queue that worked.
 
-    ``overlapped`` is how long at least two queues were busy at once. ``stall`` is the longest wait of a queue or, where no
-    queue waited, of the host; ``stalled`` all waiting of that lane; ``released_by`` the fence edge that ended the stall and
-    ``held_up`` the event that came next on its lane.
+    ``overlapped`` is how long at least two queues were busy at once. ``stall`` is the longest wait of a queue or,
+    where no queue waited, of the host; ``stalled`` all waiting of that lane; ``released_by`` the fence edge that
+    ended the stall and ``held_up`` the event that came next on its lane.
     """
 
     duration: float
@@ -73,7 +74,9 @@ def _longest_wait(timeline: Timeline) -> TimelineEvent | None:
 def figures(timeline: Timeline) -> TimelineFigures:
     """The figures of ``timeline``, from its events alone."""
     stall = _longest_wait(timeline)
-    later = [e for e in timeline.events if stall and e.lane == stall.lane and e.record > stall.record and e.kind != "wait"]
+    later = [
+        e for e in timeline.events if stall and e.lane == stall.lane and e.record > stall.record and e.kind != "wait"
+    ]
     return TimelineFigures(
         duration=timeline.duration,
         busy=tuple((lane, sum(end - start for start, end in spans)) for lane, spans in _busy_spans(timeline).items()),
@@ -83,6 +86,17 @@ def figures(timeline: Timeline) -> TimelineFigures:
         released_by=next((flow for flow in timeline.flows if stall and flow.wait == stall.record), None),
         held_up=min(later, key=lambda event: event.record, default=None),
     )
+
+
+def require_finite(timeline: Timeline) -> None:
+    """Raise ValueError that names the first event without a finite start and an end no earlier than that."""
+    for event in timeline.events:
+        if not (math.isfinite(event.start) and math.isfinite(event.end) and event.start <= event.end):
+            raise ValueError(
+                f"the event of record {event.record} ({event.label or event.kind}) lasts from {event.start} to "
+                f"{event.end} seconds; a view needs finite times, the end no earlier than the start: "
+                "look for a rate of 0 in the GPU's figures"
+            )
 
 
 def memory_at(timeline: Timeline, seconds: float) -> int:
@@ -96,7 +110,7 @@ def memory_at(timeline: Timeline, seconds: float) -> int:
 
 
 def excerpt(timeline: Timeline, start: float, end: float) -> Timeline:
-    """What happens from ``start`` to ``end`` seconds: events cut to the window, fence edges that touch it, the memory curve."""
+    """What happens from ``start`` to ``end`` seconds: events cut to the window, its fence edges, its memory curve."""
     if not end > start:
         raise ValueError(f"an excerpt needs start < end, not {start} to {end} seconds")
     cut = tuple(

@@ -21,7 +21,9 @@ def draw_badge(x: float, y: float, words: str, tip: str = "") -> str:
     corners = ((-b, -a), (b, -a), (a, -b), (a, b), (b, a), (-b, a), (-a, b), (-a, -b))
     points = " ".join(f"{number(x + dx)},{number(y + dy)}" for dx, dy in corners)
     shape = element("polygon", class_="badge", points=points)
-    label = text(x, y + 4.5, words, class_="on-badge strong", font_size=13.0 if len(words) < 2 else 11.0, text_anchor="middle")
+    label = text(
+        x, y + 4.5, words, class_="on-badge strong", font_size=13.0 if len(words) < 2 else 11.0, text_anchor="middle"
+    )
     return element("g", (f"<title>{escape(tip)}</title>" if tip else "") + shape + label)
 
 
@@ -45,15 +47,34 @@ def draw_hazards(
             left, right, top = scale.x(event.start), scale.x(event.end), tops[event.lane]
             width = max(right - left, 3.0)
             frames.append(
-                element("rect", class_="line hazard", x=left - 1, y=top - 2, width=width + 2, height=BAR + 4.0, rx=3, stroke_width=2)
+                element(
+                    "rect",
+                    class_="line hazard",
+                    x=left - 1,
+                    y=top - 2,
+                    width=width + 2,
+                    height=BAR + 4.0,
+                    rx=3,
+                    stroke_width=2,
+                )
             )
             spot = (event.lane, round(left / (2 * _SIZE + 2)))
             shift = crowd.get(spot, 0)
             crowd[spot] = shift + 1
-            x = min(max(left + min(width / 2, 12.0) + shift * (2 * _SIZE + 2), scale.left + _SIZE), scale.left + scale.width - _SIZE)
+            x = min(
+                max(left + min(width / 2, 12.0) + shift * (2 * _SIZE + 2), scale.left + _SIZE),
+                scale.left + scale.width - _SIZE,
+            )
             ends.append((x, top - 4))
             badges.append(draw_badge(x, top - 4, str(place), hazard_sentence(mark, place)))
         if len(ends) == 2:
             (x1, y1), (x2, y2) = ends
-            behind.append(element("path", class_="line hazard", d=f"M{number(x1)},{number(y1)} L{number(x2)},{number(y2)}", stroke_width=1.6))
+            behind.append(
+                element(
+                    "path",
+                    class_="line hazard",
+                    d=f"M{number(x1)},{number(y1)} L{number(x2)},{number(y2)}",
+                    stroke_width=1.6,
+                )
+            )
     return behind, frames + badges

@@ -23,10 +23,9 @@ def slot_of_buffer(name: str) -> int | None:
 
 
 def short_forms(label: str) -> tuple[str, ...]:
-    """``label``, then ever shorter ways to say it, for bars of ever less width."""
+    """``label``, then ever shorter ways to say it if it names a layer, for bars of ever less width."""
     words = " ".join(label.split())
     layer = layer_of(words)
     if layer is not None:
         return tuple(dict.fromkeys((words, f"layer {layer}", f"L{layer}", str(layer))))
-    first = words.split(" ")[0] if words else ""
-    return tuple(dict.fromkeys(form for form in (words, first) if form))
+    return (words,) if words else ()

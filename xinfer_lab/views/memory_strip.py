@@ -18,7 +18,7 @@ _BIN = 3.0
 
 
 def _steps(samples: Sequence[MemorySample], scale: TimeScale) -> list[tuple[float, int]]:
-    """(pixel, bytes) where the curve changes; where it changes more often than can be drawn, the peak of every few pixels."""
+    """(pixel, bytes) where the curve changes; if it changes too often to be drawn, the peak of every few pixels."""
     at = [min(max(scale.x(sample.time), scale.left), scale.left + scale.width) for sample in samples]
     if len(samples) * 2 <= scale.width:
         return [(x, sample.used) for x, sample in zip(at, samples, strict=True)]
@@ -57,16 +57,40 @@ def draw_memory_strip(samples: Sequence[MemorySample], scale: TimeScale, top: fl
     ]
     gutter = scale.left - 10
     parts.append(text(gutter, top + 14, "device memory", font_size=14.0, text_anchor="end", class_="strong"))
-    parts.append(text(gutter, top + 32, f"peak {format_bytes(peak)}", font_size=12.0, text_anchor="end", class_="muted"))
+    parts.append(
+        text(gutter, top + 32, f"peak {format_bytes(peak)}", font_size=12.0, text_anchor="end", class_="muted")
+    )
     if budget is not None:
         words = f"budget {format_bytes(budget)}"
         if near:
-            parts.append(element("path", class_="line budget", d=f"M{number(scale.left)},{number(y(budget))} H{number(right)}", stroke_width=1.3))
+            parts.append(
+                element(
+                    "path",
+                    class_="line budget",
+                    d=f"M{number(scale.left)},{number(y(budget))} H{number(right)}",
+                    stroke_width=1.3,
+                )
+            )
         over = peak > budget
-        parts.append(text(gutter, top + 49, words, font_size=12.0, text_anchor="end", class_="alarm strong" if over else "muted"))
+        parts.append(
+            text(gutter, top + 49, words, font_size=12.0, text_anchor="end", class_="alarm strong" if over else "muted")
+        )
         if over:
-            parts.append(text(gutter, top + 66, f"over by {format_bytes(peak - budget)}", font_size=12.0, text_anchor="end", class_="alarm strong"))
+            parts.append(
+                text(
+                    gutter,
+                    top + 66,
+                    f"over by {format_bytes(peak - budget)}",
+                    font_size=12.0,
+                    text_anchor="end",
+                    class_="alarm strong",
+                )
+            )
         elif near:
             width = text_width("budget", 12.0)
-            parts.append(text(right - 4 - width / 2, y(budget) - 5, "budget", font_size=12.0, text_anchor="middle", class_="muted"))
+            parts.append(
+                text(
+                    right - 4 - width / 2, y(budget) - 5, "budget", font_size=12.0, text_anchor="middle", class_="muted"
+                )
+            )
     return parts

@@ -12,7 +12,7 @@ __all__ = ["SHOWN_ROWS", "Picture"]
 SHOWN_ROWS = 300
 """How many rows of the table the HTML form shows; `Picture.table` has them all."""
 
-# A notebook's own light or dark setting rules over the system's; where styles are stripped, the system's stays in force.
+# A notebook's own light or dark setting rules over the system's. Where styles are stripped, the system's is followed.
 _FOLLOW_NOTEBOOK = (
     '<style>[data-jp-theme-light="true"] img.xinfer-picture{color-scheme:light}'
     '[data-jp-theme-light="false"] img.xinfer-picture{color-scheme:dark}</style>'
@@ -23,8 +23,9 @@ _FOLLOW_NOTEBOOK = (
 class Picture:
     """A static picture that needs no script, no kernel and no other file.
 
-    ``svg`` is a self-contained SVG document; ``alt`` says in a few sentences what it shows; ``columns`` and ``table`` (rows of
-    text cells) say the same as the drawing; ``notes`` are remarks shown under it (what was left out, each hazard's text).
+    ``svg`` is a self-contained SVG document; ``alt`` says in a few sentences what it shows; ``columns`` and ``table``
+    (rows of text cells) say the same as the drawing; ``notes`` are remarks shown under it (what was left out, each
+    hazard's text).
     """
 
     title: str
@@ -70,7 +71,7 @@ class Picture:
         rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in shown)
         more = f"<p>{left} more rows are in <code>picture.table</code>.</p>" if left else ""
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        return f"<details><summary>{html.escape(self.title)}: the same as a table</summary>{table}{more}</details>"
+        return f"<details><summary>The same as a table: {html.escape(self.title)}</summary>{table}{more}</details>"
 
     def _repr_html_(self) -> str:
         return self.html()

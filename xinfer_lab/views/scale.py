@@ -28,7 +28,7 @@ def time_unit(span: float) -> TimeUnit:
 
 
 def format_time(seconds: float) -> str:
-    """``seconds`` with three significant digits: ``0.00123`` -> ``1.23 ms``. Seconds from 1000 on are shown to the second."""
+    """``seconds`` with three significant digits: ``0.00123`` -> ``1.23 ms``; from 1000 s on, to the second."""
     if seconds == 0:
         return "0 s"
     rounded = float(f"{seconds:.3g}")
@@ -85,7 +85,7 @@ class TimeScale:
         return self.left + (self.width * ((seconds - self.start) / self.span) if self.span else 0.0)
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """Round times within the scale and their words; the first one carries the unit, counted in the span's own unit."""
+        """Round times within the scale, and their words in the unit of its span, which the first one names."""
         if not self.span:
             return [(self.start, format_time(self.start))]
         step = round_step(self.span, most)

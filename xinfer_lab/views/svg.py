@@ -11,10 +11,10 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["ID", "document", "element", "escape", "fit", "number", "text", "text_width"]
+__all__ = ["ID", "document", "element", "escape", "fit", "number", "sentence", "text", "text_width"]
 
 ID = "\ue000"
-"""Stands for the picture's own id until `document` knows it. A private-use character, which `escape` lets no label contain."""
+"""Stands for the picture's own id until `document` knows it: a private-use character that `escape` replaces."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 
@@ -58,6 +58,11 @@ def text(x: float, y: float, words: object, **attributes: object) -> str:
     return element("text", escape(words), x=float(x), y=float(y), **attributes)
 
 
+def sentence(words: str) -> str:
+    """``words`` with a full stop at the end, unless they end a sentence already."""
+    return words if words.endswith((".", "?", "!")) else f"{words}."
+
+
 def text_width(words: str, size: float) -> float:
     """About how wide ``words`` are in the picture's font at ``size`` pixels: on the safe side for the usual fonts."""
     total = 0.0
@@ -89,7 +94,9 @@ def fit(forms: Iterable[str], width: float, size: float, *, shortest: int = 8) -
     return ""
 
 
-def document(body: str, *, width: float, height: float, title: str, description: str, style: str, definitions: str) -> str:
+def document(
+    body: str, *, width: float, height: float, title: str, description: str, style: str, definitions: str
+) -> str:
     """A whole picture: ``role="img"``, title and description first, styles that reach nothing outside of it.
 
     `ID` in body, style and definitions becomes an id made from their content, so two pictures in one page never clash.

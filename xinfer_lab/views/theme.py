@@ -1,7 +1,8 @@
 """Colours and patterns. Every slot has both, so that no picture speaks by colour alone.
 
-The slot hues are those that Okabe and Ito proposed for colour-blind readers (Color Universal Design, 2008), their yellow
-darkened where it must stand on white. Tints are mixed with the paper, so text on a bar keeps a contrast of 7:1 or better.
+The slot hues are those that Okabe and Ito proposed for colour-blind readers (Color Universal Design, 2008), their
+yellow darkened where it must stand on white. Tints are mixed with the paper, so text on a bar keeps a contrast of 7:1
+or better.
 """
 
 from __future__ import annotations
@@ -93,9 +94,7 @@ def slot_look(slot: int) -> tuple[str, int]:
 
 
 def _mix(colour: str, paper: str, share: float) -> str:
-    channels = (
-        round(int(colour[i : i + 2], 16) * share + int(paper[i : i + 2], 16) * (1 - share)) for i in (1, 3, 5)
-    )
+    channels = (round(int(colour[i : i + 2], 16) * share + int(paper[i : i + 2], 16) * (1 - share)) for i in (1, 3, 5))
     return "#" + "".join(f"{channel:02x}" for channel in channels)
 
 
@@ -111,6 +110,7 @@ def _rules(theme: Theme, slots: Iterable[int]) -> list[tuple[str, str]]:
         (".axis", f"stroke:{theme.muted}"),
         (".plain", f"fill:{theme.plain};stroke:{theme.plain_line}"),
         (".idle", f"fill:{theme.paper};stroke:{theme.idle}"),
+        (".outline", f"fill:{theme.paper};stroke:{theme.muted}"),
         (".hatch", f"stroke:{theme.idle}"),
         (".flow", f"stroke:{theme.muted}"),
         (".tip", f"fill:{theme.muted}"),
@@ -134,7 +134,7 @@ def _sheet(theme: Theme, slots: Iterable[int]) -> str:
 
 
 def stylesheet(theme: ThemeName, slots: Iterable[int] = ()) -> str:
-    """The rules of a picture that shows ``slots``. ``"auto"`` follows the reader's own setting, light where there is none."""
+    """The rules of a picture that shows ``slots``. ``"auto"`` follows the reader's own setting, else it is light."""
     if theme not in ("light", "dark", "auto"):
         raise ValueError(f"theme must be 'light', 'dark' or 'auto', not {theme!r}")
     used = sorted(set(slots))
@@ -161,7 +161,9 @@ def definitions(slots: Iterable[int] = ()) -> str:
     parts.append(_pattern("hatch", 7, element("path", class_="pattern hatch", d="M-1,8 L8,-1 M-1,1 L1,-1 M6,8 L8,6")))
     tip = element("path", class_="tip", d="M0,0 L8,4 L0,8 z")
     parts.append(
-        element("marker", tip, id="tip", viewBox="0 0 8 8", refX=7, refY=4, markerWidth=7, markerHeight=7, orient="auto")
+        element(
+            "marker", tip, id="tip", viewBox="0 0 8 8", refX=7, refY=4, markerWidth=7, markerHeight=7, orient="auto"
+        )
     )
     return "".join(parts)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from xinfer_lab.device.timeline import Flow, Timeline
 from xinfer_lab.views.arrows import choose_flows, draw_arrows, stalls
 from xinfer_lab.views.bars import BAR, Bar, bars, draw_bars
-from xinfer_lab.views.hazard_marks import HazardLike
 from xinfer_lab.views.hazard_badges import draw_hazards
+from xinfer_lab.views.hazard_marks import HazardLike
 from xinfer_lab.views.memory_strip import STRIP, draw_memory_strip
 from xinfer_lab.views.scale import TimeScale
 from xinfer_lab.views.slots import SlotOf
@@ -21,8 +21,9 @@ _GAP = 30.0
 
 
 def lane_names(timeline: Timeline) -> tuple[str, ...]:
-    """The timeline's lanes, then those that only its events name."""
-    return tuple(dict.fromkeys((*timeline.lanes, *(event.lane for event in timeline.events))))
+    """The timeline's lanes, then those that only its events or fence edges name."""
+    ends = (lane for flow in timeline.flows for lane in (flow.signal_lane, flow.wait_lane))
+    return tuple(dict.fromkeys((*timeline.lanes, *(event.lane for event in timeline.events), *ends)))
 
 
 def used_slots(timeline: Timeline, slot_of: SlotOf) -> list[int]:
@@ -40,13 +41,15 @@ def time_scale(panels: Sequence[Panel], start: float, end: float, width: float) 
 
 @dataclass(frozen=True)
 class Panel:
-    """A timeline with what is to be marked on it. ``heading`` stands above its lanes where there are several panels."""
+    """A timeline with what is to be marked on it. Where there are several panels, ``heading`` stands above the
+    lanes and ``name`` begins each of its notes."""
 
     timeline: Timeline
     slot_of: SlotOf
     hazards: Sequence[HazardLike] = ()
     budget: int | None = None
     heading: str = ""
+    name: str = ""
 
     @property
     def height(self) -> float:
@@ -62,11 +65,13 @@ class Panel:
         """What the drawing on ``scale`` leaves out."""
         remarks = []
         if (drawn := len(self.flows(scale))) < (total := len(self.timeline.flows)):
-            remarks.append(f"{total - drawn} of {total} fence arrows are not drawn, for want of room; the table has them all.")
+            remarks.append(
+                f"{total - drawn} of {total} fence arrows are not drawn, for want of room; the table has them all."
+            )
         lanes = (self._bars(name, scale) for name in lane_names(self.timeline))
         if merged := sum(bar.events for lane in lanes for bar in lane if bar.events > 1):
             remarks.append(f"{merged} events are too short to be told apart here; an excerpt (start, end) shows them.")
-        prefix = f"{self.heading}: " if self.heading else ""
+        prefix = f"{self.name}: " if self.name else ""
         return tuple(prefix + remark for remark in remarks)
 
     def _bars(self, lane: str, scale: TimeScale) -> list[Bar]:
@@ -76,7 +81,15 @@ class Panel:
         """The panel as SVG, its upper edge at ``top``; ``scale`` maps seconds to x."""
         parts: list[str] = []
         if self.heading:
-            parts.append(text(12, top + 14, self.heading, font_size=15.0, class_="strong"))
+            parts.append(
+                text(
+                    12,
+                    top + 14,
+                    fit((self.heading,), scale.left + scale.width - 12, 15.0),
+                    font_size=15.0,
+                    class_="strong halo",
+                )
+            )
             top += 24
         top += 8
         names = lane_names(self.timeline)
@@ -84,7 +97,9 @@ class Panel:
         for name, lane_top in tops.items():
             parts.append(element("rect", class_="band", x=scale.left, y=lane_top, width=scale.width, height=BAR))
             shown = fit((name,), scale.left - 16, 14.0, shortest=3)
-            parts.append(text(scale.left - 10, lane_top + BAR / 2 + 5, shown, font_size=14.0, text_anchor="end", class_="strong"))
+            parts.append(
+                text(scale.left - 10, lane_top + BAR / 2 + 5, shown, font_size=14.0, text_anchor="end", class_="strong")
+            )
         behind, before = draw_hazards(self.timeline.events, self.hazards, tops, scale)
         parts += behind
         for name, lane_top in tops.items():

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xinfer_lab.device.timeline import Timeline
-from xinfer_lab.views.figures import excerpt
+from xinfer_lab.views.figures import excerpt, require_finite
 from xinfer_lab.views.hazard_marks import HazardLike, hazard_sentence
 from xinfer_lab.views.legend import LegendItem, draw_legend
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.scale import TimeScale, format_time
 from xinfer_lab.views.slots import SlotSource, as_slot_of
-from xinfer_lab.views.svg import document, element, fit, text
+from xinfer_lab.views.svg import document, element, fit, sentence, text
 from xinfer_lab.views.theme import ThemeName, definitions, stylesheet
 from xinfer_lab.views.timeline_panel import Panel, draw_axis, draw_grid, time_scale, used_slots
 from xinfer_lab.views.timeline_words import COLUMNS, describe, headline, rows
@@ -35,10 +35,11 @@ def timeline_svg(
 ) -> Picture:
     """``timeline`` as a picture ``width`` pixels wide (at least 320).
 
-    ``slot_of`` tells the slot of a record by its index (see `slots_of`); ``budget`` is bytes of device memory; ``start`` and
-    ``end`` (seconds) show an excerpt; ``hazards`` are numbered in their order. Raises ValueError for an empty excerpt, a
-    width below 320, or an event of infinite length.
+    ``slot_of`` tells the slot of a record by its index (see `slots_of`); ``budget`` is bytes of device memory;
+    ``start`` and ``end`` (seconds) show an excerpt; ``hazards`` are numbered in their order. Raises ValueError for an
+    empty excerpt, a width below 320, or an event of infinite length.
     """
+    require_finite(timeline)
     slot = as_slot_of(slot_of)
     shown, note = timeline, ""
     first, last = start if start is not None else 0.0, end if end is not None else timeline.duration
@@ -47,15 +48,26 @@ def timeline_svg(
         note = f"Excerpt from {format_time(first)} to {format_time(last)} of {format_time(timeline.duration)}."
     panel = Panel(shown, slot, hazards, budget)
     words = headline(shown) if not note else f"{note.removesuffix('.')} · {timeline.clock}"
-    alt = f"{title}. {note} " if note else f"{title}. "
+    alt = f"{sentence(title)} {note} " if note else f"{sentence(title)} "
     alt += describe(shown, hazards=hazards, budget=budget, length=last - first)
     svg = draw_panels([panel], title=title, subtitle=words, alt=alt, start=first, end=last, width=width, theme=theme)
-    notes = (*panel.notes(time_scale([panel], first, last, width)), *(hazard_sentence(mark, place) for place, mark in enumerate(hazards, 1)))
+    notes = (
+        *panel.notes(time_scale([panel], first, last, width)),
+        *(hazard_sentence(mark, place) for place, mark in enumerate(hazards, 1)),
+    )
     return Picture(title, svg, alt, COLUMNS, rows(shown, slot, hazards), notes)
 
 
 def draw_panels(
-    panels: Sequence[Panel], *, title: str, subtitle: str, alt: str, start: float, end: float, width: int, theme: ThemeName
+    panels: Sequence[Panel],
+    *,
+    title: str,
+    subtitle: str,
+    alt: str,
+    start: float,
+    end: float,
+    width: int,
+    theme: ThemeName,
 ) -> str:
     """The SVG of ``panels`` one below the other, on one axis from ``start`` to ``end`` seconds."""
     if width < MIN_WIDTH:

@@ -1,4 +1,4 @@
-"""The timeline for a plain terminal: one row of characters a lane, one letter a layer, memory below, on one time axis."""
+"""The timeline for a plain terminal: a row of characters for each lane, a letter for each layer, memory below."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.timeline import Timeline, TimelineEvent
+from xinfer_lab.views.figures import require_finite
 from xinfer_lab.views.labels import layer_of
 from xinfer_lab.views.scale import TimeScale, format_time
 from xinfer_lab.views.slots import SlotOf, SlotSource, as_slot_of
@@ -55,14 +56,19 @@ def timelines_text(
 ) -> str:
     """Several named timelines below one another on one scale, so that a longer row means more time.
 
-    ``slot_of`` has one source of slots for each timeline. The last line compares their durations with the longest one's.
+    ``slot_of`` has one source of slots for each timeline. The last line compares their durations with the longest
+    one's.
     """
     if width < MIN_WIDTH:
         raise ValueError(f"a timeline in text needs at least {MIN_WIDTH} columns, not {width}")
+    for _, timeline in timelines:
+        require_finite(timeline)
     glyphs = _ASCII if (not _can_print_blocks() if ascii is None else ascii) else _BLOCKS
     sources = [as_slot_of(source) for source in (slot_of or [None] * len(timelines))]
     if len(sources) != len(timelines):
-        raise ValueError(f"slot_of has {len(sources)} sources for {len(timelines)} timelines; give one for each, or none")
+        raise ValueError(
+            f"slot_of has {len(sources)} sources for {len(timelines)} timelines; give one for each, or none"
+        )
     names = {name for _, timeline in timelines for name in lane_names(timeline)}
     gutter = min(max([6, *map(len, names)]), width // 4)
     end = max((timeline.duration for _, timeline in timelines), default=0.0)
@@ -129,7 +135,9 @@ def _row(events: Sequence[TimelineEvent], slot_of: SlotOf, scale: TimeScale, gly
         else:
             slot = slot_of(event.record)
             fill = glyphs.plain if slot is None else glyphs.slots[slot % len(glyphs.slots)]
-            cells.append(fill if _same_bar(before, event) else _letter(event.label) or fill)
+            # Where a column holds more than one event's beginning, a letter would be one of many.
+            crowded = event.duration < scale.span / scale.width / 2
+            cells.append(fill if crowded or _same_bar(before, event) else _letter(event.label) or fill)
         before = event
     return "".join(cells)
 
@@ -206,11 +214,12 @@ def _comparison(timelines: Sequence[tuple[str, Timeline]], width: int, glyphs: _
     if longest.duration <= 0:
         return []
     return [
-        _cut(
-            f"{other} takes {format_time(timeline.duration)}, {timeline.duration / longest.duration:.2f} of the time of {name}",
-            width,
-            glyphs,
-        )
+        _cut(_compared(other, timeline, name, longest), width, glyphs)
         for other, timeline in timelines
         if timeline is not longest
     ]
+
+
+def _compared(name: str, timeline: Timeline, longest: str, other: Timeline) -> str:
+    share = timeline.duration / other.duration
+    return f"{name} takes {format_time(timeline.duration)}, {share:.2f} of the time of {longest}"

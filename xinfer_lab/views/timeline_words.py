@@ -26,12 +26,15 @@ def headline(timeline: Timeline) -> str:
     parts = [format_time(found.duration)]
     if len(found.busy) > 1:
         share = format_share(found.overlapped, found.duration)
-        parts.append(f"queues overlap for {format_time(found.overlapped)} ({share})")
+        overlap = f"queues overlap for {format_time(found.overlapped)} ({share})"
+        parts.append(overlap if found.overlapped else "queues never overlap")
     parts.append(timeline.clock)
     return " · ".join(part for part in parts if part)
 
 
-def describe(timeline: Timeline, *, hazards: Sequence[HazardLike] = (), budget: int | None = None, length: float = 0.0) -> str:
+def describe(
+    timeline: Timeline, *, hazards: Sequence[HazardLike] = (), budget: int | None = None, length: float = 0.0
+) -> str:
     """A few sentences of content: how long, how busy, how much overlapped, where the stall is, memory, hazards.
 
     ``length`` is the span that shares refer to, in seconds, where it is not the timeline's own duration (an excerpt).
@@ -41,7 +44,8 @@ def describe(timeline: Timeline, *, hazards: Sequence[HazardLike] = (), budget: 
     found = figures(timeline)
     whole = length or found.duration
     count = len(timeline.events)
-    words = [f"{count} {'event' if count == 1 else 'events'} in {format_time(whole)} on {timeline.clock or 'an unnamed clock'}."]
+    events = f"{count} {'event' if count == 1 else 'events'}"
+    words = [f"{events} in {format_time(whole)} on {timeline.clock or 'an unnamed clock'}."]
     busy = [f"{lane} is busy for {format_time(time)} ({format_share(time, whole)})" for lane, time in found.busy]
     if len(busy) > 1:
         share = format_share(found.overlapped, whole)
@@ -60,9 +64,11 @@ def _stall(timeline: Timeline) -> str:
     stall = found.stall
     release = f" for {found.released_by.fence} to reach {found.released_by.value}" if found.released_by else ""
     held_up = f", before {found.held_up.label or found.held_up.kind}" if found.held_up else ""
-    more = "" if found.stalled <= stall.duration else f", of {format_time(found.stalled)} that {stall.lane} waits in all"
-    longest = f"The longest wait: {stall.lane} stands still for {format_time(stall.duration)} from {format_time(stall.start)} on"
-    return f"{longest}{release}{held_up}{more}."
+    more = (
+        "" if found.stalled <= stall.duration else f", of {format_time(found.stalled)} that {stall.lane} waits in all"
+    )
+    times = f"{format_time(stall.duration)} from {format_time(stall.start)} on"
+    return f"The longest wait: {stall.lane} stands still for {times}{release}{held_up}{more}."
 
 
 def _memory(timeline: Timeline, budget: int | None) -> str:
@@ -78,13 +84,15 @@ def _memory(timeline: Timeline, budget: int | None) -> str:
 def _hazards(hazards: Sequence[HazardLike]) -> str:
     if not hazards:
         return ""
-    kinds = ", ".join(f"{place} {mark.kind} (records {mark.first} and {mark.second})" for place, mark in enumerate(hazards[:5], 1))
+    kinds = ", ".join(
+        f"{place} {mark.kind} (records {mark.first} and {mark.second})" for place, mark in enumerate(hazards[:5], 1)
+    )
     more = f" and {len(hazards) - 5} more" if len(hazards) > 5 else ""
     return f" {len(hazards)} {'hazard' if len(hazards) == 1 else 'hazards'}: {kinds}{more}."
 
 
 def _releases(timeline: Timeline) -> dict[tuple[str, int], list[str]]:
-    """The fence edges by (lane, record) of the wait that each released, or of the next event where that wait took no time."""
+    """The fence edges by (lane, record) of the wait that each ended, or of the next event if the wait took no time."""
     lanes: dict[str, list[int]] = {}
     for event in timeline.events:
         lanes.setdefault(event.lane, []).append(event.record)
