@@ -42,3 +42,11 @@ class LeftOut:
 def pytest_configure(config: pytest.Config) -> None:
     """Counts from the start of the session."""
     config.pluginmanager.register(LeftOut(), "cuda-left-out")
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory):
+    """Small checkpoints and their resident runs, shared by the tests of a worker."""
+    from tests.models import Models  # imports torch, which has to see the environment set above
+
+    return Models(tmp_path_factory.mktemp("models"))

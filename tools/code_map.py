@@ -12,9 +12,9 @@ HEAD = """\
 
 Made by `make map` from the first line of each module's docstring. Imports point one way, from the bottom of this list
 to the top: `device` and `qwen2` know nothing of each other, `residency` puts them together, `grading` and `views` look
-at what came of it, `course` runs a class, and `cli` is the command line.
+at what came of it, `course` runs a class, `commands` do what the command line asks for, and `cli` is the command line.
 """
-ORDER = ("", "device", "qwen2", "residency", "grading", "views", "course", "cli.py")
+ORDER = ("", "device", "qwen2", "residency", "grading", "views", "course", "commands", "cli.py")
 
 
 def first_line(module: Path) -> str:

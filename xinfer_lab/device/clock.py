@@ -66,6 +66,7 @@ class VirtualClock:
         self._flows: list[Flow] = []
         self._memory: list[MemorySample] = []
         self._used = 0
+        self._workspace = 0
         self._count = 0
 
     @property
@@ -89,7 +90,9 @@ class VirtualClock:
                     self._link_free[direction] = end
                 kind = "copy"
             case Dispatch():
-                end = start + self.spec.dispatch_time(self._kernels[record.kernel].cost(record.operands, record.params))
+                kernel = self._kernels[record.kernel]
+                end = start + self.spec.dispatch_time(kernel.cost(record.operands, record.params))
+                self._reserve(kernel.workspace(record.operands, record.params), start)
                 kind = "dispatch"
             case HostWrite() | HostRead():
                 size = record.dst.size if isinstance(record, HostWrite) else record.src.size
@@ -132,6 +135,13 @@ class VirtualClock:
             change = -self._sizes[record.buffer]
         if self._heaps[record.buffer] == "default":
             self._used += change
+            self._memory.append(MemorySample(time, self._used))
+
+    def _reserve(self, workspace: int, time: float) -> None:
+        # As the memory budget counts it: room for the largest kernel so far, since kernels run one after another.
+        if workspace > self._workspace:
+            self._used += workspace - self._workspace
+            self._workspace = workspace
             self._memory.append(MemorySample(time, self._used))
 
     def timeline(self, lanes: tuple[str, ...] = ()) -> Timeline:

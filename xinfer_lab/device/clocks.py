@@ -30,9 +30,9 @@ class FenceHistory:
     clocks: list[tuple[int, ...]] = field(default_factory=list)
 
     def first_reaching(self, value: int) -> int | None:
-        """Position of the first signal whose value is at least ``value``, or None."""
+        """Position of the first signal whose value is at least ``value``; None for 0, which each fence starts at."""
         position = bisect_left(self.values, value)
-        return position if position < len(self.values) else None
+        return position if value > 0 and position < len(self.values) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Clocks:
         fence = self.fences.setdefault(record.fence, FenceHistory(record.queue))
         if fence.queue != record.queue:
             raise FenceError(
-                f"fence {record.fence!r} is signalled by queue {record.queue!r} in record {self._count}, but it belongs "
-                f"to queue {fence.queue!r}, which signalled it in record {fence.records[0]}. "
+                f"fence {record.fence!r} is signalled by queue {record.queue!r} in record {self._count}, but it "
+                f"belongs to queue {fence.queue!r}, which signalled it in record {fence.records[0]}. "
                 "Give each queue a fence of its own."
             )
         if record.value <= (last := fence.values[-1] if fence.values else 0):

@@ -132,6 +132,8 @@ class Device(abc.ABC):
 
         Raises a `DeviceError` if it is not admissible, with nothing performed. Returns the bytes that a host read saw.
         """
+        if isinstance(record, Allocate) and record.heap == "default":
+            self.memory.check(record.buffer, record.size)
         self.rules.admit(record)
         self._account(record)
         if self.check:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from xinfer_lab.device.errors import StateError, StreamError
 from xinfer_lab.device.hazard_report import describe, lane_name
 from xinfer_lab.device.journal import Journal
 from xinfer_lab.device.kernels import KernelTable
-from xinfer_lab.device.records import Allocate, Copy, Dispatch, Free, Record, Transition
+from xinfer_lab.device.records import Allocate, Copy, Dispatch, Record, Transition
 from xinfer_lab.device.state_faults import StateFault
 from xinfer_lab.device.states import (
     COMMON,
@@ -40,10 +41,11 @@ class DeviceStates:
     """Buffer states as the device sees them, record by record.
 
     Every default-heap buffer starts each call in COMMON; ``record.call`` says which commands are one call, and the
-    calls of a queue are numbered upwards. Every queue but ``direct`` is a copy queue.
+    calls of a queue are numbered upwards. ``direct`` names the queues that may use any state (it is read each time,
+    so it may grow); all others are copy queues.
     """
 
-    def __init__(self, kernels: KernelTable, direct: str = DIRECT) -> None:
+    def __init__(self, kernels: KernelTable, direct: Collection[str] = (DIRECT,)) -> None:
         self._kernels = kernels
         self._direct = direct
         self._journal = Journal()
@@ -68,10 +70,6 @@ class DeviceStates:
         match record:
             case Allocate():
                 self._heaps[record.buffer] = record.heap
-            case Free():
-                self._heaps.pop(record.buffer, None)
-                for states in self._states.values():
-                    states.pop(record.buffer, None)
             case Transition():
                 self._enter_call(record.queue, record.call, index)
                 return self._transition(record, index)
@@ -111,9 +109,9 @@ class DeviceStates:
                 return None
             message = f"{who} needs {buffer} in {state}, but buffers of the {heap} heap stay in {FIXED_STATES[heap]}"
             return self._fault("rejected", index, buffer, message, "use a buffer of the default heap there")
-        if record.queue != self._direct and not needed <= _COPY_QUEUE_STATES:
+        if record.queue not in self._direct and not needed <= _COPY_QUEUE_STATES:
             message = f"{who} needs {buffer} in {state}, which a copy queue cannot use"
-            return self._fault("copy-queue-state", index, buffer, message, f"run it on {lane_name(self._direct)}")
+            return self._fault("copy-queue-state", index, buffer, message, f"run it on {lane_name(DIRECT)}")
         entry = states.get(buffer)
         if entry is None or not entry.parts:
             states[buffer] = _InCall(needed, index, promoted=True)
@@ -141,9 +139,9 @@ class DeviceStates:
         entry = states.get(buffer)
         current = entry.parts if entry is not None else frozenset()
         states[buffer] = _InCall(after, index, promoted=False)
-        if record.queue != self._direct and not before | after <= _COPY_QUEUE_STATES:
+        if record.queue not in self._direct and not before | after <= _COPY_QUEUE_STATES:
             message = f"{describe(record)} on {lane_name(record.queue)}, which is a copy queue"
-            remedy = f"record this barrier on {lane_name(self._direct)}, or none: first use there promotes"
+            remedy = f"record this barrier on {lane_name(DIRECT)}, or none: first use there promotes"
             return (self._fault("copy-queue-state", index, buffer, message, remedy),)
         if before == after:
             message = f"the barrier of {buffer} goes from {record.before} to the same state"

@@ -53,23 +53,23 @@ TITLES = {
 }
 
 EFFECTS = {
-    "read-after-write": "{second} may start before the bytes are there: it works on what {buffer} held before, or on a "
-    "mixture.",
-    "write-after-read": "{second} may replace the bytes while {first} reads them: {first} works on a mixture of old and "
-    "new.",
+    "read-after-write": "{second} may start before the bytes are there: it works on what {buffer} held before.",
+    "write-after-read": "{second} may replace the bytes while {first} reads them, which then works on a mixture.",
     "write-after-write": "Either may come last: what {buffer} holds afterwards is left to chance.",
     "host-write": "The host changes the bytes at once; {first} may run later and take the new bytes for the old ones.",
     "host-read": "The host may see what {buffer} held before, or a mixture: {first} has perhaps not run yet.",
-    "use-after-free": "The memory may belong to somebody else by the time it is used: wrong numbers, NaN, or a lost device.",
-    "self-wait": "A queue works in order, so its own signal is always over by then: the wait orders nothing between queues.",
-    "early-wait": "An event that nobody has recorded yet cannot be waited for: on a GPU with events the wait does nothing.",
+    "use-after-free": "The memory may belong to somebody else when it is used: wrong numbers, NaN, or a lost device.",
+    "self-wait": "A queue works in order, so its own signal is over by then: the wait orders nothing between queues.",
+    "early-wait": "An event that was never recorded cannot be waited for: on a GPU with events the wait does nothing.",
 }
 _CELL = 44
 
 
 def source_text(where: str) -> str:
-    """The text of the source line ``where`` (``file:line``), stripped; '' if it cannot be read. Notebook cells work
-    too."""
+    """The text of the source line ``where`` (``file:line``), stripped; '' if it cannot be read.
+
+    Notebook cells can be read as well: IPython enters them into `linecache`.
+    """
     name, _, line = where.rpartition(":")
     if not name or not line.isdecimal():
         return ""
@@ -187,9 +187,8 @@ def _remedy(hazard: Hazard) -> list[str]:
     if hazard.kind == "early-wait" and missing is not None:
         reached = f"signalled up to {missing.reached} so far" if missing.reached else "never signalled so far"
         return [
-            f"  missing  a signal of {missing.fence} with {missing.value} or more {before}; {missing.fence} was {reached}",
-            f"  mend     issue the signal first, then the wait; or wait for a value that {lane_name(missing.signaller)} "
-            "was asked for",
+            f"  missing  a signal of {missing.fence} with {missing.value} or more {before}; it was {reached}",
+            "  mend     issue the signal first, then the wait; or wait for a value that was asked for already",
         ]
     if missing is None:
         return [

@@ -139,7 +139,8 @@ class HazardChecker:
 
     def _look_at_wait(self, record: Wait | HostWait, lane: str, index: int, tick: Tick, found: _Found) -> None:
         if tick.signal is None:
-            found[index, "early-wait"] = None
+            if record.value > 0:  # every fence has reached 0
+                found[index, "early-wait"] = None
         elif lane != HOST and self._clocks.fences[record.fence].queue == lane:
             found[tick.signal, "self-wait"] = None
 

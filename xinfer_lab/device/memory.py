@@ -33,10 +33,14 @@ class MemoryBudget:
         self._used = 0
         self._peak = 0
 
-    def take(self, holder: str, size: int) -> None:
-        """Count ``size`` bytes for ``holder``. Raises `OutOfDeviceMemory` and counts nothing if they do not fit."""
+    def check(self, holder: str, size: int) -> None:
+        """Raise `OutOfDeviceMemory` if ``size`` bytes more do not fit. Counts nothing."""
         if self.budget is not None and self._used + size > self.budget:
             raise OutOfDeviceMemory(holder, size, self._used, self.budget, self._holders)
+
+    def take(self, holder: str, size: int) -> None:
+        """Count ``size`` bytes for ``holder``. Raises `OutOfDeviceMemory` and counts nothing if they do not fit."""
+        self.check(holder, size)
         self._holders[holder] = self._holders.get(holder, 0) + size
         self._used += size
         self._peak = max(self._peak, self._used)

@@ -43,6 +43,10 @@ class Sources:
         if not any(known is provider for known in self._providers):
             self._providers.append(provider)
 
+    def unmount(self, provider: ByteProvider) -> None:
+        """Look names up in ``provider`` no more. Nothing happens if it is not mounted."""
+        self._providers = [known for known in self._providers if known is not provider]
+
     def put(self, name: str, data: torch.Tensor | bytes) -> Source:
         """Keep ``data`` as the input ``name`` and return all of it as a source. The same name must keep its bytes."""
         raw = as_bytes(data).numpy().tobytes()

@@ -16,11 +16,11 @@ differ at an ExecuteCommandLists; `assume_common` is called before its claim is 
 
 _NOTES = {
     "rejected": "D3D12 rejects this; what the command would do to the buffer is undefined.",
-    "copy-queue-state": "D3D12 rejects this: command lists of a copy queue know COMMON, COPY_DEST and COPY_SOURCE only.",
-    "tracker-stale": "D3D12 itself lets this pass: for a buffer in COMMON it takes any promotable state as a barrier's "
-    "before. The fence is correctness; the tracker is bookkeeping, and here the books are wrong.",
-    "assumed-too-early": "D3D12 itself lets this pass, since it knows nothing of the tracker. But the tracker now says what "
-    "is not true yet, and no barrier can be recorded from it that is right.",
+    "copy-queue-state": "D3D12 rejects this: lists of a copy queue know COMMON, COPY_DEST and COPY_SOURCE only.",
+    "tracker-stale": "D3D12 itself would let it pass: for a buffer in COMMON it takes any promotable state as a "
+    "barrier's before. The fence is correctness; the tracker is bookkeeping, and here the books are wrong.",
+    "assumed-too-early": "D3D12 itself would let it pass: it knows nothing of the tracker. But the tracker now says "
+    "what is not true yet, and a barrier recorded from it is right by luck only.",
 }
 _TITLES = {
     "rejected": "rejected by the device",

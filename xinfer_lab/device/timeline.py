@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Flow", "MemorySample", "Timeline", "TimelineEvent"]
 
@@ -75,3 +75,26 @@ class Timeline:
         """Seconds that ``lane`` spent in events of ``kinds`` (default: copies and dispatches)."""
         wanted = kinds or ("copy", "dispatch")
         return sum(event.duration for event in self.events if event.lane == lane and event.kind in wanted)
+
+    def since(self, record: int) -> Timeline:
+        """What records from number ``record`` on did, with time counted from the start of the first of their events.
+
+        Cuts off loading, for instance. Memory in use by then is the first sample.
+        """
+        events = [event for event in self.events if event.record >= record]
+        origin = min((event.start for event in events), default=self.duration)
+        used = 0
+        for sample in self.memory:
+            if sample.time <= origin:
+                used = sample.used
+        later = [replace(sample, time=sample.time - origin) for sample in self.memory if sample.time > origin]
+        return replace(
+            self,
+            events=tuple(replace(event, start=event.start - origin, end=event.end - origin) for event in events),
+            flows=tuple(
+                replace(flow, signal_time=max(0.0, flow.signal_time - origin), wait_time=flow.wait_time - origin)
+                for flow in self.flows
+                if flow.wait >= record
+            ),
+            memory=(MemorySample(0.0, used), *later) if self.memory else (),
+        )

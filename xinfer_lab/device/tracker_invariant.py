@@ -9,7 +9,7 @@ from xinfer_lab.device.errors import StateError
 from xinfer_lab.device.hazard_report import lane_name
 from xinfer_lab.device.journal import Journal
 from xinfer_lab.device.kernels import KernelTable
-from xinfer_lab.device.records import Allocate, AssumeCommon, Copy, Dispatch, Free, Record, Transition
+from xinfer_lab.device.records import Allocate, AssumeCommon, Copy, Dispatch, Record, Transition
 from xinfer_lab.device.state_faults import StateFault
 from xinfer_lab.device.states import COMMON, DIRECT, FIXED_STATES, StateTracker, required_states
 
@@ -53,21 +53,13 @@ class TrackerInvariant:
                 self._tracker.assume_common(record.buffer)
                 return faults
         self._end_call()
-        match record:
-            case Allocate():
-                self._forget(record.buffer)
-                self._tracker.allocate(record.buffer, record.heap)
-                if record.heap in FIXED_STATES:
-                    self._fixed.add(record.buffer)
-            case Free():
-                self._forget(record.buffer)
-                self._tracker.free(record.buffer)
+        if isinstance(record, Allocate):
+            self._tracker.allocate(record.buffer, record.heap)
+            self._elsewhere.pop(record.buffer, None)
+            self._fixed.discard(record.buffer)
+            if record.heap in FIXED_STATES:
+                self._fixed.add(record.buffer)
         return ()
-
-    def _forget(self, buffer: str) -> None:
-        self._fixed.discard(buffer)
-        self._left_by.pop(buffer, None)
-        self._elsewhere.pop(buffer, None)
 
     def _end_call(self) -> None:
         if self._call is not None:
@@ -128,8 +120,8 @@ class TrackerInvariant:
                 continue
             missing = self._journal.missing_edge(first, self._direct, self._clocks.fences)
             message = (
-                f"the program takes {record.buffer} to be in {COMMON}, but {lane_name(self._direct)} does not wait yet for "
-                f"record {first}, where {lane_name(missing.signaller)} uses it"
+                f"the program takes {record.buffer} to be in {COMMON}, but {lane_name(self._direct)} does not wait yet "
+                f"for record {first}, where {lane_name(missing.signaller)} uses it"
             )
             remedy = f"then assume_common({record.buffer}): first the wait, then the claim"
             moment = self._journal.moment(first, index, missing)

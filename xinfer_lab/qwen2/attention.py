@@ -56,7 +56,7 @@ def plan_attention(traits: DeviceTraits, dtype: torch.dtype, head_dim: int, toke
     * One query needs no mask: the keys outside its window are left out. Queries from position 0 on, none of which has
       a key outside its window, are plainly causal. Everything else gets an explicit mask.
     * Not CUDA, or a head_dim that fused kernels do not take (no multiple of 8, over 256): math.
-    * CUDA fp16 and bf16 without an explicit mask: flash (which takes no mask). Everything else on CUDA: memory-efficient.
+    * CUDA fp16 and bf16 without an explicit mask: flash (which takes none). Everything else on CUDA: memory-efficient.
     """
     first = 0 if window is None else max(0, position - window + 1)
     end = position + tokens
@@ -77,7 +77,7 @@ def plan_attention(traits: DeviceTraits, dtype: torch.dtype, head_dim: int, toke
 
 def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, position: int,
            window: int | None) -> torch.Tensor:
-    """Softmax(q k / sqrt(D)) v for queries[B, T, heads, D] at `position`, over a cache keys/values[capacity, B, KVH, D].
+    """Softmax(q k / sqrt(D)) v for queries[B, T, heads, D] at `position`, over keys and values [capacity, B, KVH, D].
 
     The cache already holds the keys and values of these T tokens. Returns [B, T, heads * D], contiguous. Query head h
     reads key head h // (heads / KVH) (grouped-query attention, Ainslie et al., 2023); no key is repeated in memory.

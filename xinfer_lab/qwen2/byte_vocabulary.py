@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["byte_tokenizer", "byte_of_character", "character_of_byte"]
+__all__ = ["byte_of_character", "byte_tokenizer", "character_of_byte"]
 
 
 def _alphabet() -> tuple[str, ...]:
@@ -22,7 +22,7 @@ byte_of_character: dict[str, int] = {character: byte for byte, character in enum
 def byte_tokenizer(context: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Contents of tokenizer.json and tokenizer_config.json; `context` is the longest text in tokens."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    tokenizer = {
+    tokenizer: dict[str, Any] = {
         "version": "1.0",
         "truncation": None,
         "padding": None,

@@ -45,6 +45,13 @@ class Checkpoint:
         holds tensors that a Qwen2 model has no use for.
         """
         path = Path(path)
+        try:
+            return cls._open_path(path)
+        except OSError as error:
+            raise CheckpointError(f"{error.filename or path}: cannot be read ({error.strerror or error})") from None
+
+    @classmethod
+    def _open_path(cls, path: Path) -> "Checkpoint":
         if not path.exists():
             raise CheckpointError(f"{path}: no such file or directory")
         directory = path if path.is_dir() else path.parent
@@ -69,7 +76,7 @@ class Checkpoint:
             raise CheckpointError(f"{self.path}: no tensor {name}") from None
 
     def bytes(self, name: str) -> torch.Tensor:
-        """A tensor's bytes: uint8 [nbytes], a view of the memory map; blocks, when read, until the disk has delivered."""
+        """A tensor's bytes: uint8 [nbytes], a view of the memory map. Reading it blocks until the disk delivers."""
         entry = self.entry(name)
         return self._map(entry.file)[entry.offset:entry.offset + entry.nbytes]
 
@@ -83,6 +90,10 @@ class Checkpoint:
         if entry.offset % WEIGHT_DTYPES[entry.dtype].itemsize:
             data = data.clone()
         return data.view(WEIGHT_DTYPES[entry.dtype]).view(entry.shape)
+
+    def unmap(self) -> None:
+        """Lets go of the files' pages until the next read, which maps them again. Views that are alive keep their map."""
+        self._maps.clear()
 
     def close(self) -> None:
         """Lets go of the files; further reads raise ValueError. May be called again."""

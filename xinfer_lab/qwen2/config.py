@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ class Qwen2Config:
         if generation.is_file():
             ids = Fields(_read_json(generation), str(generation)).token_ids("eos_token_id")
             if ids:
-                object.__setattr__(config, "eos_token_ids", ids)
+                return replace(config, eos_token_ids=ids)
         return config
 
     def to_dict(self) -> dict[str, Any]:

@@ -52,9 +52,13 @@ class Fields:
         return self._finite(key, self._get(key, default))
 
     def _finite(self, key: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        try:
+            number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
             raise self._wrong(key, "a finite number", value)
-        return float(value)
+        return number
 
     def boolean(self, key: str, default: bool) -> bool:
         """True or false."""
@@ -106,6 +110,7 @@ class Fields:
 
     def rope_theta(self) -> float:
         """The base of the rotary embedding, from `rope_parameters` (transformers 5) or the top level (4)."""
+        found: list[float] = []
         for key in ("rope_parameters", "rope_scaling"):
             value = self._get(key, None)
             if value is None:
@@ -119,8 +124,8 @@ class Fields:
             if value.get("partial_rotary_factor", 1.0) != 1.0:
                 raise self._wrong(f"{key}.partial_rotary_factor", "1", value["partial_rotary_factor"])
             if value.get("rope_theta") is not None:
-                return self._finite(f"{key}.rope_theta", value["rope_theta"])
-        return self.number("rope_theta")
+                found.append(self._finite(f"{key}.rope_theta", value["rope_theta"]))
+        return found[0] if found else self.number("rope_theta")
 
     def require_supported(self) -> None:
         """Refuses, by name, what the maths of this package does not cover."""

@@ -1,25 +1,26 @@
 """What the three functions of `layers` cost, from shapes alone.
 
-Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are left
-out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline figure.
-Workspace is an upper bound on what a call allocates at any one time beside its operands; the private workspaces of
-cuBLAS (a fixed size per handle, allocated once) are not in it.
+Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are
+left out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline
+figure. Workspace is an upper bound on what a call allocates at any one time beside its operands; the private workspaces
+of cuBLAS (a fixed size per handle, allocated once) and oneDNN (some tens of KiB a thread) are not in it, nor is
+what PyTorch's caching allocator rounds up.
 """
 
 from dataclasses import dataclass
 
 import torch
 
-from xinfer_lab.qwen2.attention import MASK_ALIGNMENT, RECENT_GPU, DeviceTraits, plan_attention
+from xinfer_lab.qwen2.attention import MASK_ALIGNMENT, RECENT_GPU, AttentionPlan, DeviceTraits, plan_attention
 from xinfer_lab.qwen2.layers import LayerSpec
 
 __all__ = ["Work", "attention_pairs", "decoder_layer_work", "embed_work", "lm_head_work"]
 
 _SLACK = 32 * 1024
-"""Bytes for the many small tensors of a call and the allocator's rounding up to 512 each."""
+"""Bytes for the many small tensors of a call."""
 
-_MOST_MULTIPROCESSORS = 256
-"""Flash attention splits keys over idle multiprocessors; no GPU so far has more than this."""
+_FLASH_SLOTS = 512
+"""Blocks that flash attention takes a GPU to run at once: 2 a multiprocessor, of which no GPU so far has over 256."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def decoder_layer_work(spec: LayerSpec, *, batch: int, tokens: int, position: in
     pairs = attention_pairs(tokens, position, spec.window)
     projections = (hidden_size + queries + 2 * keys + 2 * max(queries, keys)) * rows * size
     rotation = tokens * spec.head_dim * (4 + 4 + size)
-    attention = rows * queries * size + _attention_workspace(spec, plan.backend, plan.masking, batch, tokens, span, dtype)
+    attention = rows * queries * size + _attention_workspace(spec, plan, batch, tokens, dtype)
     output = (hidden_size + queries) * rows * size
     gated = (2 * max(intermediate_size, hidden_size) + hidden_size) * rows * size
     return Work(
@@ -95,25 +96,38 @@ def _norm_workspace(elements: int, dtype: torch.dtype) -> int:
     return elements * (8 if dtype == torch.float32 else 8 + dtype.itemsize)
 
 
-def _attention_workspace(spec: LayerSpec, backend: str, masking: str, batch: int, tokens: int, span: int,
-                         dtype: torch.dtype) -> int:
-    heads, head_dim = spec.num_attention_heads, spec.head_dim
+def _attention_workspace(spec: LayerSpec, plan: AttentionPlan, batch: int, tokens: int, dtype: torch.dtype) -> int:
+    heads, head_dim, span = spec.num_attention_heads, spec.head_dim, plan.end_key - plan.first_key
     size, rows = dtype.itemsize, batch * tokens * heads
     queries = rows * head_dim
     cached = batch * span * spec.num_key_value_heads * head_dim
     group = heads // spec.num_key_value_heads
     padded = -(-span // MASK_ALIGNMENT) * MASK_ALIGNMENT
     arranged = 2 * queries * size  # queries rearranged for the backend, and the output rearranged for what follows
-    if backend == "math":
-        # fp32 copies of queries, keys and values, scaled queries and keys, and the output; scores before and after
-        # the mask and after the softmax; the mask as bool and as float.
-        scores = 3 * rows * span * 4
-        mask = 0 if masking == "none" else tokens * span * (3 + 5 * group)
-        return arranged + 4 * (3 * queries + 3 * cached) + (rows * span if masking != "none" else 0) + scores + mask
+    if plan.backend == "math":
+        # fp32 copies of what is narrower; scaled queries and keys; the output. Scores before and after the mask and
+        # after the softmax; the mask as bool and as float.
+        copied = 4 * (2 * queries + cached) if size == 4 else 4 * (3 * queries + 3 * cached)
+        scores = rows * span * (12 if plan.masking == "none" else 13)
+        mask = 0 if plan.masking == "none" else tokens * span * (3 + 5 * group)
+        return arranged + copied + scores + mask
     statistics = batch * heads * -(-tokens // 32) * 32 * 4
-    if backend == "flash":
-        blocks = batch * heads * -(-tokens // 128)
-        splits = min(128, -(-span // 64)) if blocks < _MOST_MULTIPROCESSORS else 0
-        return arranged + queries * size + statistics + splits * 4 * (queries + rows)
-    mask = tokens * padded * (size + 4) if masking == "explicit" else 0
+    if plan.backend == "flash":
+        accumulators = _flash_splits(spec, plan, batch, tokens) * 4 * (queries + rows)
+        return arranged + queries * size + statistics + accumulators
+    mask = tokens * padded * (size + 4) if plan.masking == "explicit" else 0
     return arranged + queries * (size + 4) + statistics + mask
+
+
+def _flash_splits(spec: LayerSpec, plan: AttentionPlan, batch: int, tokens: int) -> int:
+    """At most into how many parts flash attention (Dao, 2023; its num_splits_heuristic) cuts the keys, each with fp32
+    results of its own: none where blocks of 64 queries fill 0.8 of the GPU, else until 0.85 of the best fill, which any
+    GPU reaches within 7 rounds."""
+    heads, rows = spec.num_attention_heads, tokens
+    if plan.masking == "none":
+        heads, rows = spec.num_key_value_heads, heads // spec.num_key_value_heads
+    blocks = batch * heads * -(-rows // 64)
+    if blocks >= 0.8 * _FLASH_SLOTS:
+        return 0
+    keys_a_block = 256 if spec.head_dim <= 64 else 128 if spec.head_dim <= 128 else 64
+    return min(128, -(-(plan.end_key - plan.first_key) // keys_a_block), -(-7 * _FLASH_SLOTS // blocks))

@@ -54,8 +54,8 @@ def read_header(file: str | Path) -> dict[str, TensorEntry]:
     with file.open("rb") as stream:
         prefix = stream.read(_PREFIX)
         if len(prefix) < _PREFIX:
-            raise CheckpointError(f"{file}: truncated: a safetensors file begins with {_PREFIX} bytes of header length, "
-                                  f"but the file has {size} bytes")
+            raise CheckpointError(f"{file}: truncated: a safetensors file begins with {_PREFIX} bytes of header "
+                                  f"length, but the file has {size} bytes")
         length = int.from_bytes(prefix, "little")
         if length > size - _PREFIX:
             raise CheckpointError(f"{file}: truncated or no safetensors file: its header should take {length} bytes, "
@@ -96,13 +96,16 @@ def _entry(file: Path, name: str, value: Any, start: int, size: int) -> TensorEn
     where = f"{file}: tensor {name}"
     if not isinstance(value, dict):
         raise CheckpointError(f"{where}: its header entry must be an object, but is {value!r}")
-    dtype, shape, offsets = value.get("dtype"), value.get("shape"), value.get("data_offsets")
+    dtype = value.get("dtype")
     if not isinstance(dtype, str):
         raise CheckpointError(f"{where}: its dtype must be a name, but is {dtype!r}")
-    if not _are_sizes(shape):
-        raise CheckpointError(f"{where}: its shape must be a list of sizes, but is {shape!r}")
-    if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise CheckpointError(f"{where}: its data_offsets must be a start and an end, but are {offsets!r}")
+    shape = _sizes(value.get("shape"))
+    if shape is None:
+        raise CheckpointError(f"{where}: its shape must be a list of sizes, but is {value.get('shape')!r}")
+    offsets = _sizes(value.get("data_offsets"))
+    if offsets is None or len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise CheckpointError(f"{where}: its data_offsets must be a start and an end, "
+                              f"but are {value.get('data_offsets')!r}")
     begin, end = offsets
     if start + end > size:
         raise CheckpointError(f"{where}: truncated: its data should end at byte {start + end}, "
@@ -110,15 +113,17 @@ def _entry(file: Path, name: str, value: Any, start: int, size: int) -> TensorEn
     if dtype in _ITEM_BITS:
         wanted = math.prod(shape) * _ITEM_BITS[dtype] // 8
         if end - begin != wanted:
-            raise CheckpointError(f"{where}: {dtype} of shape {shape} takes {wanted} bytes, "
+            raise CheckpointError(f"{where}: {dtype} of shape {list(shape)} takes {wanted} bytes, "
                                   f"but its data_offsets span {end - begin}")
-    return TensorEntry(name, file, start + begin, end - begin, dtype, tuple(shape))
+    return TensorEntry(name, file, start + begin, end - begin, dtype, shape)
 
 
-def _are_sizes(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in value
-    )
+def _sizes(value: Any) -> tuple[int, ...] | None:
+    if not isinstance(value, list):
+        return None
+    if any(isinstance(item, bool) or not isinstance(item, int) or item < 0 for item in value):
+        return None
+    return tuple(value)
 
 
 def _check_cover(file: Path, entries: list[TensorEntry], start: int, size: int) -> None:

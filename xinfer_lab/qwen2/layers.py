@@ -119,8 +119,9 @@ def _check_cache(keys: torch.Tensor, values: torch.Tensor, hidden: torch.Tensor,
     wanted = (batch, spec.num_key_value_heads, spec.head_dim)
     for name, cache in (("keys", keys), ("values", values)):
         if cache.shape[1:] != wanted or cache.dtype != hidden.dtype or not cache.is_contiguous():
-            raise ValueError(f"{name} must be contiguous {hidden.dtype} of shape (capacity, {', '.join(map(str, wanted))}), "
-                             f"but is {cache.dtype} of shape {tuple(cache.shape)} with strides {cache.stride()}")
+            raise ValueError(f"{name} must be contiguous {hidden.dtype} of shape [capacity, {batch}, {wanted[1]}, "
+                             f"{wanted[2]}], but is {cache.dtype} of shape {list(cache.shape)} "
+                             f"with strides {cache.stride()}")
         if position < 0 or position + tokens > cache.shape[0]:
             raise ValueError(f"{name} holds {cache.shape[0]} tokens, but positions {position} to "
                              f"{position + tokens - 1} are to be written; allocate a larger cache")

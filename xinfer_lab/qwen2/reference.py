@@ -12,8 +12,8 @@ __all__ = ["ReferenceModel"]
 class ReferenceModel:
     """A model with its cache, for up to `capacity` tokens of `batch` sequences of equal length.
 
-    Weights are copied once from the checkpoint, to 256-byte aligned places laid out as `layout` says; the checkpoint may
-    be closed afterwards. `device` is a torch device.
+    Weights are copied once from the checkpoint, to 256-byte aligned places as `layout` has them; the checkpoint may be
+    closed afterwards. `device` is a torch device.
     """
 
     def __init__(self, checkpoint: Checkpoint, *, capacity: int, batch: int = 1,

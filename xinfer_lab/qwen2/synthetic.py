@@ -76,6 +76,15 @@ def write_checkpoint(directory: str | Path, spec: SyntheticSpec, *, force: bool 
     model files in it are replaced and other files left alone. Needs memory for the largest shard.
     """
     directory = Path(directory)
+    try:
+        _write(directory, spec, force)
+    except OSError as error:
+        raise CheckpointError(f"{error.filename or directory}: cannot be written "
+                              f"({error.strerror or error})") from None
+    return directory
+
+
+def _write(directory: Path, spec: SyntheticSpec, force: bool) -> None:
     if directory.exists() and not directory.is_dir():
         raise CheckpointError(f"{directory}: a directory was wanted, but this is a file")
     held = sorted(item.name for item in directory.iterdir()) if directory.exists() else []
@@ -95,7 +104,6 @@ def write_checkpoint(directory: str | Path, spec: SyntheticSpec, *, force: bool 
             os.replace(made, directory)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    return directory
 
 
 def synthetic_tensor(name: str, shape: tuple[int, ...], config: Qwen2Config, seed: int) -> torch.Tensor:

@@ -17,7 +17,7 @@ class Tokenizer:
     def __init__(self, backend: Any) -> None:
         self._backend = backend
         added = backend.get_added_tokens_decoder()
-        self._added = {id: token.content for id, token in added.items()}
+        self._added: dict[int, str] = {id: token.content for id, token in added.items()}
         self._special = {id for id, token in added.items() if token.special}
 
     @classmethod
@@ -66,7 +66,7 @@ class Tokenizer:
 
 
 class TextStream:
-    """Text that appears as tokens come: a character of several bytes appears whole, with the token that completes it."""
+    """Text that appears as tokens come; a character of several bytes appears with the token that completes it."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

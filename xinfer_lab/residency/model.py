@@ -1,33 +1,39 @@
 """`QwenModel`: the one forward pass. It asks a `LayerSource` for weights and knows nothing of where they come from.
 
-The residencies are imported where a model is loaded with one, so that the forward pass can be used without them: a lab
-that asks for a residency runs in a process where that module cannot be imported.
+The residencies are imported where a model is loaded with one (`xinfer_lab.residency.factories`), so that the forward pass
+can be used without them: a lab that asks for a residency runs in a process where that module cannot be imported.
 """
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 
 from xinfer_lab.device.buffers import Buffer, ReadbackHeap
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.records import Source, View
+from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
-from xinfer_lab.qwen2.layout import layer_layout, resident_tensors
+from xinfer_lab.qwen2.layout import resident_tensors
 from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.factories import (
+    MIN_POOL,
+    Progress,
+    SourceFactory,
+    effective_pool,
+    resident_layers,
+    serial_layers,
+    streaming_layers,
+)
 from xinfer_lab.residency.kernels import layer_params
 from xinfer_lab.residency.load import Uploader
-from xinfer_lab.residency.source import LayerSource
 from xinfer_lab.residency.weights import CheckpointWeights, ModelWeights, group_views
-
-if TYPE_CHECKING:
-    from xinfer_lab.residency.host import HostLayers
 
 __all__ = ["DEFAULT_CONTEXT", "MIN_POOL", "Progress", "QwenModel", "SourceFactory", "effective_pool"]
 
@@ -36,33 +42,14 @@ DEFAULT_CONTEXT = 4096
 
 _B = TypeVar("_B", bound=Buffer)
 
-MIN_POOL = 2
-"""A pool of one slot cannot overlap anything: the only slot is being read whenever it could be filled."""
-
-Progress = Callable[[int], None]
-"""Called with a layer's number once the host has read that layer."""
-
-SourceFactory = Callable[[Device, ModelWeights], LayerSource]
-"""Makes the layer source of a model; called after everything resident has been allocated."""
-
-
-def effective_pool(pool: int, layers: int) -> int | None:
-    """The slots that a pool of ``pool`` really gets: at least 2; None (everything resident) if it covers all layers.
-
-    Raises `RequestError` for less than 1.
-    """
-    if pool < 1:
-        raise RequestError(f"a pool has at least 1 slot, not {pool}; choose --stream-layers 2 or more, or leave it out")
-    slots = max(MIN_POOL, pool)
-    return slots if slots < layers else None
-
 
 class QwenModel:
     """A Qwen2 model on a device: embedding, final norm, head, caches and activations resident, layers from a source.
 
     ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one forward pass
     (default: the whole context); ``positions`` is how many last positions get logits (None: all of a chunk).
-    All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind.
+    All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The workspace of kernels
+    comes on top of it, and is counted when a pass first needs it.
     """
 
     def __init__(
@@ -95,14 +82,14 @@ class QwenModel:
         self._buffers: list[Buffer] = []
         self._checkpoint: Checkpoint | None = None
         self._hidden_out: ReadbackHeap | None = None
-        self._passes = itertools.count()
+        self._closed = False
         device.sources.mount(weights)
         try:
-            self._allocate()
-            self.source = make_source(device, weights)
-        except Exception:
-            device.wait_idle()
-            self._free()
+            with all_or_nothing(device):
+                self._allocate()
+                self.source = make_source(device, weights)
+        except BaseException:
+            device.sources.unmount(weights)
             raise
 
     # Loading
@@ -111,15 +98,12 @@ class QwenModel:
     def load(
         cls, path: str | Path | Checkpoint, device: Device, *, on_layer: Progress | None = None, **shape: int | None
     ) -> QwenModel:
-        """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the class."""
-        from xinfer_lab.residency.resident import ResidentLayers
+        """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the class.
 
-        def make(device: Device, weights: ModelWeights) -> LayerSource:
-            config = weights.config
-            layout = layer_layout(config)
-            return ResidentLayers(device, layout, config.dtype, config.num_hidden_layers, on_layer)
-
-        return cls._open(path, device, make, shape)
+        Host memory: two staged chunks of at most 16 MiB while loading, then only what a pass hands in and out. The files
+        are mapped while they are read and not afterwards.
+        """
+        return cls._open(path, device, resident_layers(on_layer), shape)
 
     @classmethod
     def load_streaming(
@@ -135,21 +119,10 @@ class QwenModel:
         """The checkpoint at ``path`` with its layers streaming through ``pool`` slots.
 
         A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a pinned
-        copy of all layers, "staged" copies each layer through a small ring when it is uploaded.
+        copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through which each
+        layer is copied from the mapped files whenever it is uploaded.
         """
-        from xinfer_lab.residency.resident import ResidentLayers
-        from xinfer_lab.residency.streaming import StreamingLayers
-
-        def make(device: Device, weights: ModelWeights) -> LayerSource:
-            config = weights.config
-            layout, layers = layer_layout(config), config.num_hidden_layers
-            slots = effective_pool(pool, layers)
-            if slots is None:
-                return ResidentLayers(device, layout, config.dtype, layers, on_layer)
-            host = _host_layers(host_memory, device, weights, on_layer)
-            return StreamingLayers(device, layout, config.dtype, host, layers, slots)
-
-        return cls._open(path, device, make, shape)
+        return cls._open(path, device, streaming_layers(pool, host_memory, on_layer), shape)
 
     @classmethod
     def load_serial(
@@ -162,14 +135,7 @@ class QwenModel:
         **shape: int | None,
     ) -> QwenModel:
         """The checkpoint at ``path``, each layer uploaded when it is needed and not before: what streaming is compared with."""
-        from xinfer_lab.residency.serial import SerialLayers
-
-        def make(device: Device, weights: ModelWeights) -> LayerSource:
-            config = weights.config
-            host = _host_layers(host_memory, device, weights, on_layer)
-            return SerialLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers)
-
-        return cls._open(path, device, make, shape)
+        return cls._open(path, device, serial_layers(host_memory, on_layer), shape)
 
     @classmethod
     def _open(
@@ -178,10 +144,12 @@ class QwenModel:
         checkpoint = path if isinstance(path, Checkpoint) else Checkpoint.open(path)
         try:
             model = cls(CheckpointWeights(checkpoint), device, make, **shape)  # type: ignore[arg-type]
-        except Exception:
+        except BaseException:
             if checkpoint is not path:
                 checkpoint.close()
             raise
+        # What was read so far was copied: pages that stay mapped would only be a second copy. Staged layers map them again.
+        checkpoint.unmap()
         if checkpoint is not path:
             model._checkpoint = checkpoint
         return model
@@ -200,37 +168,55 @@ class QwenModel:
 
         P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the model's
         dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each layer).
-        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced.
+        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any other
+        error the sequence is as it was before the call: the pass is brought to its end unused, and the next one may follow.
         """
         tokens = self._checked(tokens)
         if self.steps_left == 0:
             self.begin(1)
         count = tokens.shape[1]
-        hidden = self._embed(tokens)
-        for layer in range(self.config.num_hidden_layers):
-            self._run_layer(layer, hidden)
-            if on_layer is not None:
-                on_layer(layer, self._read_hidden(hidden))
-        logits = self._logits(hidden, min(count, self.positions))
+        layers = iter(range(self.config.num_hidden_layers))
+        try:
+            hidden = self._embed(tokens)
+            for layer in layers:
+                self._run_layer(layer, hidden)
+                if on_layer is not None:
+                    on_layer(layer, self._read_hidden(hidden))
+            logits = self._logits(hidden, min(count, self.positions))
+        except BaseException:
+            # A source that failed itself may refuse to go on; what matters then is its own error.
+            with contextlib.suppress(Exception):
+                self._leave_pass(list(layers))
+            raise
         self.position += count
         self.steps_left -= 1
         return logits
 
+    def _leave_pass(self, rest: list[int]) -> None:
+        if len(rest) < self.config.num_hidden_layers:
+            self.steps_left -= 1
+            for layer in rest:
+                self.source.ensure(layer)
+                self.source.release(layer)
+        self._finish()
+
     def _run_layer(self, layer: int, hidden: View) -> None:
         weights = self.source.ensure(layer)
-        with self.device.direct_queue.record(f"layer {layer}") as commands:
-            commands.dispatch(
-                "decoder_layer",
-                params=layer_params(layer_spec(self.config, layer), self.position),
-                hidden=hidden,
-                kv=self._kv[layer],
-                **weights.views,
-            )
-        self.source.release(layer)
+        try:
+            with self.device.direct_queue.record(f"layer {layer}") as commands:
+                commands.dispatch(
+                    "decoder_layer",
+                    params=layer_params(layer_spec(self.config, layer), self.position),
+                    hidden=hidden,
+                    kv=self._kv[layer],
+                    **weights.views,
+                )
+        finally:
+            self.source.release(layer)
 
     def _embed(self, tokens: torch.Tensor) -> View:
         direct = self.device.direct_queue
-        span = self._tokens_in.write(0, tokens, name=f"tokens[{next(self._passes)}]")
+        span = self._tokens_in.write(0, tokens, name=self.device.fresh_name("tokens"))
         shape = (tokens.shape[0], tokens.shape[1])
         ids = self._tokens.view("int64", shape)
         hidden = self._hidden.view(self.config.dtype, (*shape, self.config.hidden_size))
@@ -270,6 +256,8 @@ class QwenModel:
         self._done.wait(value)
 
     def _checked(self, tokens: torch.Tensor) -> torch.Tensor:
+        if self._closed:
+            raise RequestError("this model was closed: load it again")
         if tokens.dim() != 2 or tokens.shape[0] != self.batch or tokens.shape[1] < 1 or tokens.dtype != torch.int64:
             raise RequestError(
                 f"tokens must be int64 of shape ({self.batch}, 1 or more), but are {tokens.dtype} of {tuple(tokens.shape)}"
@@ -320,16 +308,20 @@ class QwenModel:
         self._buffers.append(buffer)
         return buffer
 
-    def _free(self) -> None:
+    def close(self) -> None:
+        """Drain, give all memory back and close the checkpoint if this model opened it. The device stays open.
+
+        May be called again, and in the middle of a run.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self.source.close()
+        self._finish()
         for buffer in self._buffers:
             buffer.free()
         self._buffers = []
-
-    def close(self) -> None:
-        """Drain the source, give all memory back and close the checkpoint if this model opened it. The device stays open."""
-        self.source.close()
-        self.device.wait_idle()
-        self._free()
+        self.device.sources.unmount(self.weights)
         if self._checkpoint is not None:
             self._checkpoint.close()
 
@@ -337,18 +329,6 @@ class QwenModel:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        if kind is None:
+        # After an error the device may not be able to drain any more; then the first error is the one to see.
+        with contextlib.suppress(*(() if kind is None else (Exception,))):
             self.close()
-
-
-def _host_layers(
-    host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None
-) -> HostLayers:
-    from xinfer_lab.residency.host import PinnedLayers, StagedLayers
-
-    layout = layer_layout(weights.config)
-    if host_memory == "pinned":
-        return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)
-    if host_memory == "staged":
-        return StagedLayers(device, layout)
-    raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")

@@ -47,7 +47,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class ParityReport:
-    """``equal`` is True only if all bytes are equal and none of them is NaN; ``max_abs_diff`` is NaN if there is one."""
+    """``equal`` is True only if all bytes are equal and none of them is NaN; ``max_abs_diff``: see `compare_logits`."""
 
     equal: bool
     max_abs_diff: float
@@ -113,9 +113,15 @@ def _timeline(device: Device) -> Timeline | None:
 
 
 def compare_logits(resident: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> tuple[bool, float]:
-    """Whether all bytes are equal and free of NaN, and the largest absolute difference (NaN if there is one)."""
-    equal, largest = len(resident) == len(other), 0.0
-    for a, b in zip(resident, other, strict=False):
+    """Whether all bytes are equal and free of NaN, and the largest absolute difference.
+
+    The difference is NaN where there is no number for it: a NaN is there, the two are not of the same shape, dtype or length,
+    or bytes differ that compare as equal (0.0 and -0.0). So it is 0 only for exactly equal results.
+    """
+    if len(resident) != len(other):
+        return False, float("nan")
+    equal, largest = True, 0.0
+    for a, b in zip(resident, other, strict=True):
         if a.shape != b.shape or a.dtype != b.dtype:
             return False, float("nan")
         difference = (a.double() - b.double()).abs().max().item()
@@ -124,7 +130,7 @@ def compare_logits(resident: Sequence[torch.Tensor], other: Sequence[torch.Tenso
             return False, float("nan")
         equal = equal and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
         largest = max(largest, difference)
-    return equal, largest
+    return equal, largest if equal or largest > 0 else float("nan")
 
 
 def first_difference(

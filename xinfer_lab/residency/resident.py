@@ -17,10 +17,7 @@ __all__ = ["ResidentLayers"]
 
 
 class ResidentLayers:
-    """All ``layers`` layers, uploaded once when created (which blocks the host until they have arrived).
-
-    Raises `OutOfDeviceMemory` when they do not fit the device's budget; nothing is left behind then.
-    """
+    """All ``layers`` layers, uploaded once when created (which blocks the host until they have arrived)."""
 
     def __init__(
         self,
@@ -32,13 +29,7 @@ class ResidentLayers:
     ) -> None:
         self._device = device
         self._order = LayerOrder(layers)
-        self._layers: list[LayerSlot] = []
-        try:
-            for layer in range(layers):
-                self._layers.append(LayerSlot(device, f"layer[{layer}]", layout, dtype))
-        except Exception:
-            self._free()
-            raise
+        self._layers = [LayerSlot(device, f"layer[{layer}]", layout, dtype) for layer in range(layers)]
         uploader = Uploader(device, max(place.nbytes for group in layout.groups for place in group.tensors))
         for layer, slot in enumerate(self._layers):
             for buffer, group in zip(slot.buffers, layout.groups, strict=True):
@@ -67,11 +58,8 @@ class ResidentLayers:
         self._order.release(layer)
 
     def close(self) -> None:
-        """Block the host until the queues are idle, and give the memory back."""
+        """Block the host until the queues are idle, and give the memory back. May be called again."""
         self._device.wait_idle()
-        self._free()
-
-    def _free(self) -> None:
         for slot in self._layers:
             slot.free()
         self._layers = []

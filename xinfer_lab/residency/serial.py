@@ -52,7 +52,7 @@ class SerialLayers:
         self._device.direct_queue.signal(self._consumed, step + 1)
 
     def close(self) -> None:
-        """Block the host until nothing is in flight; give all memory back."""
+        """Block the host until nothing is in flight; give all memory back. May be called again."""
         self._engine.close()
         self._consumed.wait(self._consumed.last_submitted)
         self._slot.free()

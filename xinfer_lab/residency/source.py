@@ -31,7 +31,7 @@ class LayerSource(Protocol):
         ...
 
     def close(self) -> None:
-        """Drain; nothing of it is in flight afterwards, and its device memory is given back."""
+        """Drain; nothing of it is in flight afterwards, and its memory is given back. May be called again."""
         ...
 
 

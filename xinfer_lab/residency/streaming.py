@@ -69,7 +69,7 @@ class StreamingLayers:
             self._uploaded += 1
 
     def close(self) -> None:
-        """Block the host until nothing is in flight; give all memory back."""
+        """Block the host until nothing is in flight; give all memory back. May be called again."""
         self._engine.close()
         self._consumed.wait(self._consumed.last_submitted)
         for slot in self._slots:

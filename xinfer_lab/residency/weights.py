@@ -122,9 +122,10 @@ class LayerSlot:
         return LayerWeights(layer, self.buffers, self._views)
 
     def free(self) -> None:
-        """Give the memory back; nothing may be in flight on it."""
+        """Give the memory back; nothing may be in flight on it. May be called again."""
         for buffer in self.buffers:
             buffer.free()
+        self.buffers = ()
 
 
 def group_views(buffer: Buffer, group: GroupLayout, dtype: torch.dtype) -> dict[str, View]:

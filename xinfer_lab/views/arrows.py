@@ -65,6 +65,8 @@ def draw_arrows(
         )
         words = f"{flow.fence} reaches {flow.value} (record {flow.signal}) and releases record {flow.wait}"
         width = 1.8 if flow.wait in stalled else 1.0
+        # An edge that held nothing up matters less, and least where its signal is long past.
+        opacity = None if flow.wait in stalled else 0.55 if x2 - x1 < 120 else 0.25
         parts.append(
             element(
                 "path",
@@ -72,7 +74,7 @@ def draw_arrows(
                 class_="line flow",
                 d=path,
                 stroke_width=width,
-                opacity=None if flow.wait in stalled else 0.55,
+                opacity=opacity,
                 marker_end_url="tip",
             )
         )

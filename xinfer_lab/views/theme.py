@@ -141,7 +141,7 @@ def stylesheet(theme: ThemeName, slots: Iterable[int] = ()) -> str:
     shapes = (
         f"#{ID} .line{{fill:none;stroke-linecap:round;stroke-linejoin:round}}"
         f"#{ID} .pattern{{fill:none;stroke-width:1.6;stroke-linecap:round}}"
-        f"#{ID} .dots{{stroke-width:3.2}}"
+        f"#{ID} .cut{{fill:none}}#{ID} .dots{{stroke-width:3.2}}"
         f"#{ID} .budget{{stroke-dasharray:6 4}}#{ID} .hazard{{fill:none;stroke-dasharray:4 3}}"
         f"#{ID} .strong{{font-weight:600}}#{ID} .halo{{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}}"
     )

@@ -55,7 +55,8 @@ class Panel:
     def height(self) -> float:
         """Pixels that `draw` needs, from its top to its bottom."""
         lanes = len(lane_names(self.timeline)) * (BAR + _GAP)
-        return (24 if self.heading else 0) + 8 + lanes + (STRIP if self.timeline.memory else -_GAP / 2)
+        below = STRIP if self.timeline.memory else -_GAP / 2
+        return (24 if self.heading else 0) + max(8 + lanes + below, 44)
 
     def flows(self, scale: TimeScale) -> list[Flow]:
         """The fence edges that are drawn on ``scale``."""
@@ -69,7 +70,7 @@ class Panel:
                 f"{total - drawn} of {total} fence arrows are not drawn, for want of room; the table has them all."
             )
         lanes = (self._bars(name, scale) for name in lane_names(self.timeline))
-        if merged := sum(bar.events for lane in lanes for bar in lane if bar.events > 1):
+        if merged := sum(bar.events for lane in lanes for bar in lane if bar.mixed):
             remarks.append(f"{merged} events are too short to be told apart here; an excerpt (start, end) shows them.")
         prefix = f"{self.name}: " if self.name else ""
         return tuple(prefix + remark for remark in remarks)
@@ -105,7 +106,8 @@ class Panel:
         for name, lane_top in tops.items():
             parts += draw_bars(self._bars(name, scale), lane_top, scale)
         stalled = stalls(self.timeline.events, scale)
-        parts += draw_arrows(self.flows(scale), stalled, tops, scale)
+        arrows = "".join(draw_arrows(self.flows(scale), stalled, tops, scale))
+        parts.append(element("g", arrows, clip_path_url="plot"))
         parts += before
         if self.timeline.memory:
             parts += draw_memory_strip(self.timeline.memory, scale, top + len(names) * (BAR + _GAP), self.budget)

@@ -102,8 +102,14 @@ def draw_panels(
         title=title,
         description=alt,
         style=stylesheet(theme, slots),
-        definitions=definitions(slots),
+        definitions=definitions(slots) + _plot_area(scale, top, bottom),
     )
+
+
+def _plot_area(scale: TimeScale, top: float, bottom: float) -> str:
+    """Where arrows may be drawn: in an excerpt they would leave the axis."""
+    area = element("rect", x=scale.left - 6, y=top, width=scale.width + 12, height=bottom - top)
+    return element("clipPath", area, id="plot")
 
 
 def _legend(panels: Sequence[Panel], slots: Sequence[int], scale: TimeScale) -> list[LegendItem]:

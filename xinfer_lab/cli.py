@@ -1,0 +1,283 @@
+"""The command line `xinfer-lab`: options and help. `xinfer_lab.commands` has what a command does, imported as it runs."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from xinfer_lab.commands.faults import fault_sentence
+from xinfer_lab.commands.sizes import parse_size
+
+__all__ = ["app", "main"]
+
+
+class Commands(TyperGroup):
+    """The commands, and what becomes of their errors: bad input is one sentence on standard error and exit status 2."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run, then leave with the command's status. An error that is nobody's bad input keeps its traceback."""
+        try:
+            status = super().main(*args, **{**options, "standalone_mode": False})
+        except typer.Abort:
+            status = 130
+        except Exception as error:
+            if (sentence := fault_sentence(error)) is None:
+                raise
+            if sentence:
+                typer.echo(f"xinfer-lab: {sentence}", err=True)
+            status = 2
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Run a Qwen2 model that is larger than GPU memory by streaming its decoder layers through a few slots.",
+    epilog="Start with `xinfer-lab demo`. Exit status: 0 as it should be, 1 a check failed, 2 bad input.",
+)
+
+
+class HostMemory(StrEnum):
+    """Where streamed layers wait in host memory."""
+
+    PINNED = "pinned"
+    STAGED = "staged"
+
+
+class Dtype(StrEnum):
+    """Weight types."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="Checkpoint: a directory with config.json and safetensors, or one .safetensors file."
+    ),
+]
+StreamLayers = Annotated[
+    int, typer.Option(metavar="N", help="Slots that the layers stream through; 2 at least are used.")
+]
+Steps = Annotated[int, typer.Option(min=1, metavar="T", help="Forward passes: the prompt, then one token each.")]
+Prompt = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Text to start from; needs the model's tokenizer.json.")
+]
+Tokens = Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids to start from, instead of text.")]
+Context = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="TOKENS", help="Tokens that the cache has room for, by default as many as it takes."),
+]
+OnDevice = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="KIND", help="auto, emulated, cuda or cuda:INDEX; auto is CUDA where there is one."
+    ),
+]
+Schedule = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Order of the emulated device: timed, copies_first, copies_last or random(SEED)."
+    ),
+]
+Gpu = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="GPU whose figures the virtual clock has: rtx4090, h200 or laptop."),
+]
+Vram = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Device memory budget, such as 8GiB or 500MB; none by default.")
+]
+Host = Annotated[
+    HostMemory,
+    typer.Option(help="pinned: a pinned copy of all layers; staged: a small ring that each layer passes through."),
+]
+
+
+def _memory(vram: str | None) -> int | None:
+    return None if vram is None else parse_size(vram)
+
+
+def _one_of(prompt: str | None, tokens: str | None) -> None:
+    if prompt is not None and tokens is not None:
+        from xinfer_lab.commands.faults import CommandError
+
+        raise CommandError("--prompt and --tokens exclude each other; give one of them")
+
+
+@app.command()
+def demo(
+    keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Leave the checkpoint in this directory.")] = None,
+) -> int:
+    """Stream a small made-up model through two slots, and compare it with the resident run."""
+    from xinfer_lab.commands import demo as command
+
+    return command.demo(keep)
+
+
+@app.command("make-checkpoint")
+def make_checkpoint(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it; made if it is not there.")],
+    layers: Annotated[int, typer.Option(help="Decoder layers.")] = 6,
+    hidden: Annotated[int, typer.Option(help="Hidden size.")] = 64,
+    heads: Annotated[int, typer.Option(help="Attention heads; they divide the hidden size.")] = 4,
+    kv_heads: Annotated[int, typer.Option(help="Key and value heads; they divide the attention heads.")] = 2,
+    intermediate: Annotated[int, typer.Option(help="Intermediate size of the MLP.")] = 160,
+    vocab: Annotated[int, typer.Option(help="Tokens; from 256 on there is a byte tokenizer.")] = 256,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes, everywhere.")] = 0,
+    dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.FLOAT32,
+    shards: Annotated[int, typer.Option(help="Weight files.")] = 1,
+    tied: Annotated[bool, typer.Option("--tied", help="The head shares the embedding's weights.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace model files of any origin in DIR.")] = False,
+) -> int:
+    """Write a small made-up Qwen2 checkpoint in the Hugging Face layout."""
+    from xinfer_lab.commands import make_checkpoint as command
+    from xinfer_lab.qwen2.synthetic import SyntheticSpec
+
+    spec = SyntheticSpec(
+        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, intermediate=intermediate, vocab=vocab, seed=seed,
+        dtype=dtype.value, shards=shards, tied=tied,
+    )  # fmt: skip
+    return command.make_checkpoint(directory, spec, force=force)
+
+
+@app.command()
+def parity(
+    model: Model,
+    stream_layers: StreamLayers = 2,
+    steps: Steps = 4,
+    device: OnDevice = "auto",
+    schedule: Schedule = None,
+    gpu: Gpu = None,
+    prompt: Prompt = None,
+    tokens: Tokens = None,
+    context: Context = None,
+    host_memory: Host = HostMemory.PINNED,
+    vram: Vram = None,
+    serial: Annotated[bool, typer.Option("--serial", help="Run one slot without overlap too.")] = False,
+) -> int:
+    """Check that streaming gives the same bytes as everything resident, and that no fence is missing.
+
+    The last line says the largest difference. Exit status 0: all bytes are equal and nothing was found. Exit status 1:
+    the first differing step and layer are named, and every hazard is reported in full. `--vram` limits the streaming
+    run; the resident run has no budget.
+    """
+    _one_of(prompt, tokens)
+    memory = _memory(vram)
+    from xinfer_lab.commands import parity as command
+    from xinfer_lab.commands.devices import DeviceChoice
+
+    return command.parity(
+        model, DeviceChoice(kind=device, schedule=schedule, gpu=gpu), pool=stream_layers, steps=steps, prompt=prompt,
+        tokens=tokens, context=context, host_memory=host_memory.value, serial=serial, memory=memory,
+    )  # fmt: skip
+
+
+@app.command()
+def generate(
+    model: Model,
+    prompt: Prompt = None,
+    tokens: Tokens = None,
+    stream_layers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Slots that the layers stream through; without it everything is resident."),
+    ] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, metavar="K", help="Tokens to generate, at most.")] = 32,
+    temperature: Annotated[float, typer.Option(help="0 takes the most likely token; above, tokens are drawn.")] = 0.0,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from the K most likely tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Draw from the fewest tokens of this probability together.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws: the same seed gives the same tokens.")] = 0,
+    device: OnDevice = "auto",
+    context: Context = None,
+    vram: Vram = None,
+) -> int:
+    """Continue a text or a list of tokens; each token is shown as it comes.
+
+    With `--tokens` the answer is token ids, with `--prompt` it is text.
+    """
+    _one_of(prompt, tokens)
+    memory = _memory(vram)
+    from xinfer_lab.commands import generate as command
+    from xinfer_lab.commands.devices import DeviceChoice
+
+    sampling = command.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    return command.generate(
+        model, DeviceChoice(kind=device), sampling, pool=stream_layers, max_new_tokens=max_new_tokens, prompt=prompt,
+        tokens=tokens, context=context, memory=memory,
+    )  # fmt: skip
+
+
+@app.command()
+def trace(
+    model: Model,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the trace.")],
+    stream_layers: StreamLayers = 2,
+    steps: Steps = 4,
+    device: OnDevice = "auto",
+    gpu: Gpu = None,
+    prompt: Prompt = None,
+    tokens: Tokens = None,
+    vram: Vram = None,
+) -> int:
+    """Write when every copy, kernel and wait of a streaming run happened, for the Perfetto viewer.
+
+    Measured on CUDA, by the virtual clock elsewhere. Loading is left out.
+    """
+    _one_of(prompt, tokens)
+    memory = _memory(vram)
+    from xinfer_lab.commands import trace as command
+    from xinfer_lab.commands.devices import DeviceChoice
+
+    return command.trace(
+        model, DeviceChoice(kind=device, gpu=gpu), out, pool=stream_layers, steps=steps, prompt=prompt, tokens=tokens,
+        memory=memory,
+    )  # fmt: skip
+
+
+@app.command()
+def simulate(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="0.5b, 1.5b, 7b, 14b, 32b, 72b, or a directory with config.json.")
+    ],
+    gpu: Annotated[str, typer.Option(metavar="NAME", help="rtx4090, h200 or laptop.")] = "rtx4090",
+    stream_layers: StreamLayers = 2,
+    tokens: Annotated[int, typer.Option(min=1, metavar="T", help="Tokens of the prompt.")] = 512,
+    steps: Steps = 4,
+    vram: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Device memory budget; the GPU's own memory if left out.")
+    ] = None,
+) -> int:
+    """Say where the time of a model on some GPU would go, from sizes alone: nothing is loaded or computed."""
+    memory = _memory(vram)
+    from xinfer_lab.commands import simulate as command
+
+    return command.simulate(model, gpu=gpu, pool=stream_layers, tokens=tokens, steps=steps, memory=memory)
+
+
+@app.command()
+def doctor() -> int:
+    """Say what this machine has, what is missing and what to do."""
+    from xinfer_lab.commands import doctor as command
+
+    return command.doctor()
+
+
+def main() -> None:
+    """Run the command line and leave with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        # A character that the terminal lacks is no reason to stop.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app(prog_name="xinfer-lab")

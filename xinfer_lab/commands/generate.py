@@ -1,0 +1,152 @@
+"""`xinfer-lab generate`: continue a prompt, with tokens shown as they come."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import typer
+
+from xinfer_lab.commands.devices import DeviceChoice
+from xinfer_lab.commands.faults import CommandError
+from xinfer_lab.commands.prompts import check_tokens, encode_prompt, open_tokenizer, parse_tokens
+from xinfer_lab.commands.screen import layer_progress
+from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.qwen2.checkpoint import Checkpoint
+from xinfer_lab.qwen2.sampling import greedy, sample
+from xinfer_lab.qwen2.tokenizer import Tokenizer
+from xinfer_lab.residency.factories import effective_pool, resident_layers, streaming_layers
+from xinfer_lab.residency.generate import Chooser
+from xinfer_lab.residency.generate import generate as tokens_of
+from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.weights import CheckpointWeights
+
+__all__ = ["Sampling", "generate"]
+
+CHUNK = 512
+"""Prompt tokens of one forward pass: activations and workspace are sized by it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How the next token is chosen: the most likely one at ``temperature`` 0, else drawn. Raises `CommandError`."""
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < float("inf"):
+            raise CommandError(f"--temperature is 0 (the most likely token) or more, not {self.temperature:g}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise CommandError(f"--top-p is greater than 0 and at most 1, not {self.top_p:g}")
+        if self.temperature == 0 and (self.top_k, self.top_p) != (None, None):
+            raise CommandError("--top-k and --top-p need a --temperature above 0; at 0 the most likely token is taken")
+
+    def chooser(self) -> Chooser:
+        """Chooses token ids [B] from host logits [B, V]. Raises `CommandError` where the logits hold NaN."""
+        choose = greedy
+        if self.temperature > 0:
+            generator = torch.Generator().manual_seed(self.seed)
+            choose = functools.partial(
+                sample, temperature=self.temperature, generator=generator, top_k=self.top_k, top_p=self.top_p
+            )
+
+        def checked(logits: torch.Tensor) -> torch.Tensor:
+            try:
+                return choose(logits)
+            except ValueError as error:
+                raise CommandError(str(error)) from None
+
+        return checked
+
+
+class _Printer:
+    """Shows each token at once: as text where there is a tokenizer, else as its id."""
+
+    def __init__(self, tokenizer: Tokenizer | None) -> None:
+        self._text = tokenizer.stream() if tokenizer is not None else None
+        self._count = 0
+        self._plain = not sys.stdout.isatty()
+
+    def show(self, token: int) -> None:
+        """Write what ``token`` adds, and flush."""
+        if self._text is None:
+            self._write(f"{' ' if self._count else ''}{token}")
+        else:
+            self._write(self._text.add(token))
+        self._count += 1
+
+    def end(self) -> None:
+        """Write what remains, and end the line."""
+        self._write((self._text.end() if self._text is not None else "") + "\n")
+
+    def _write(self, text: str) -> None:
+        if not self._plain:
+            # A model may say anything, escape sequences too; a terminal must not obey them.
+            text = "".join(
+                char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
+            )
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def generate(
+    model: Path,
+    choice: DeviceChoice,
+    sampling: Sampling,
+    *,
+    pool: int | None,
+    max_new_tokens: int,
+    prompt: str | None,
+    tokens: str | None,
+    context: int | None = None,
+    memory: int | None = None,
+) -> int:
+    """Generate from ``prompt`` (text) or ``tokens`` (ids, shown as ids). ``pool`` None: everything resident."""
+    with Checkpoint.open(model) as checkpoint:
+        config = checkpoint.config
+        if pool is not None:
+            effective_pool(pool, config.num_hidden_layers)
+        tokenizer = None
+        if prompt is not None:
+            tokenizer = open_tokenizer(checkpoint.path)
+            ids = encode_prompt(tokenizer, prompt)
+        elif tokens is not None:
+            ids = parse_tokens(tokens)
+        else:
+            raise CommandError("there is nothing to start from; give --prompt TEXT or --tokens 1,2,3")
+        ids = check_tokens(ids, config.vocab_size)
+        needed = len(ids) + max_new_tokens - 1
+        if context is not None and context < needed:
+            raise CommandError(
+                f"{len(ids)} prompt tokens and {max_new_tokens} new ones need a --context of {needed} or more"
+            )
+        chunk, room = min(CHUNK, len(ids)), context or needed
+        with choice.open(memory=memory, check=False) as device:
+            with layer_progress("Loading", config.num_hidden_layers) as on_layer:
+                source = resident_layers(on_layer) if pool is None else streaming_layers(pool, on_layer=on_layer)
+                loaded = QwenModel(CheckpointWeights(checkpoint), device, source, context=room, chunk=chunk)
+            with loaded:
+                count = _generate(loaded, torch.tensor([ids]), max_new_tokens, sampling, _Printer(tokenizer))
+            peak = format_bytes(device.memory.use().peak)
+        typer.echo(f"{count}; peak device memory {peak}, on {device.name}", err=True)
+    return 0
+
+
+def _generate(model: QwenModel, prompt: torch.Tensor, most: int, sampling: Sampling, printer: _Printer) -> str:
+    start, count = time.perf_counter(), 0
+    try:
+        for token in tokens_of(model, prompt, most, sampling.chooser()):
+            printer.show(int(token))
+            count += 1
+    finally:
+        printer.end()
+    seconds = time.perf_counter() - start
+    stopped = " (the model ended the text)" if count < most else ""
+    return f"{count} {'token' if count == 1 else 'tokens'} in {seconds:.2f} s{stopped}"

@@ -1,0 +1,24 @@
+"""What a layer of a model computes in a first pass."""
+
+from __future__ import annotations
+
+from xinfer_lab.device.kernels import Cost
+from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.qwen2.costs import decoder_layer_work
+from xinfer_lab.qwen2.layers import layer_spec
+
+__all__ = ["layer_cost"]
+
+
+def layer_cost(config: Qwen2Config, tokens: int) -> Cost:
+    """FLOPs and bytes of layer 0 for ``tokens`` tokens from position 0 on."""
+    work = decoder_layer_work(
+        layer_spec(config, 0),
+        batch=1,
+        tokens=tokens,
+        position=0,
+        hidden_size=config.hidden_size,
+        intermediate_size=config.intermediate_size,
+        dtype=config.dtype,
+    )
+    return Cost(work.flops, work.bytes_read + work.bytes_written)

@@ -1,0 +1,178 @@
+"""What this machine has: one finding a question, each with what to do where something is missing."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+import webbrowser
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from xinfer_lab.device.errors import format_bytes
+
+__all__ = ["CHECKS", "Finding", "find_all"]
+
+_LEAST_DISK = 5 * 2**30
+_LEAST_RAM = 4 * 2**30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``what`` was looked for, what was ``found``, and what to do if that is not enough (``advice``, else '').
+
+    ``status`` is "ok", "note" (something works less well), "missing" (something optional) or "required" (missing, and
+    nothing works without it).
+    """
+
+    what: str
+    status: str
+    found: str
+    advice: str = ""
+
+
+def _python() -> Iterator[Finding]:
+    yield Finding("Python", "ok", f"{platform.python_version()}, {platform.system()} {platform.machine()}")
+
+
+def _package(name: str, status: str, purpose: str) -> Finding:
+    try:
+        return Finding(name, "ok", importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, status, "not installed", f"{purpose}: pip install {name}")
+
+
+def _packages() -> Iterator[Finding]:
+    for name in ("numpy", "safetensors"):
+        yield _package(name, "required", "nothing works without it")
+    yield _package("tokenizers", "missing", "for prompts as text")
+    for name in ("jupyterlab", "nbgrader", "ipywidgets", "matplotlib"):
+        yield _package(name, "missing", "for the labs")
+
+
+def _torch() -> Iterator[Finding]:
+    try:
+        torch: Any = importlib.import_module("torch")
+    except Exception as error:  # a broken installation may raise anything
+        said = (str(error).splitlines() or [""])[0]
+        yield Finding(
+            "torch", "required", f"cannot be imported ({said})", "nothing works without it: pip install torch"
+        )
+        return
+    yield Finding("torch", "ok", str(torch.__version__))
+    yield from _cuda(torch)
+
+
+def _cuda(torch: Any) -> Iterator[Finding]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        available = torch.cuda.is_available()
+    instead = "the emulated device works without; "
+    if available:
+        for index in range(torch.cuda.device_count()):
+            gpu = torch.cuda.get_device_properties(index)
+            found = f"{gpu.name}, {format_bytes(gpu.total_memory)}, compute capability {gpu.major}.{gpu.minor}"
+            yield Finding(f"GPU cuda:{index}", "ok", f"{found}, CUDA {torch.version.cuda}")
+    elif torch.version.cuda is None:
+        advice = (
+            "there is none for macOS"
+            if sys.platform == "darwin"
+            else "with an NVIDIA GPU, install a CUDA build of torch"
+        )
+        yield Finding("GPU", "missing", "none: this torch is built without CUDA", instead + advice)
+    else:
+        why = f" ({str(caught[-1].message).splitlines()[0]})" if caught else ""
+        found = f"none: torch has CUDA {torch.version.cuda}, but finds no GPU{why}"
+        yield Finding("GPU", "missing", found, instead + "with an NVIDIA GPU, install or update its driver")
+
+
+def _memory() -> Iterator[Finding]:
+    memory = psutil.virtual_memory()
+    found = f"{format_bytes(memory.total)}, {format_bytes(memory.available)} free; {os.cpu_count()} cores"
+    short = "small models only: what streams has to fit into it"
+    yield Finding("RAM", *(("note", found, short) if memory.available < _LEAST_RAM else ("ok", found)))
+    limit = _locked_memory_limit()
+    if limit is None:
+        yield Finding("locked memory", "ok", "no limit")
+    elif limit >= memory.total:
+        yield Finding("locked memory", "ok", f"up to {format_bytes(limit)}")
+    else:
+        advice = "matters with a GPU only: if pinning fails, raise it (ulimit -l)"
+        yield Finding("locked memory", "note", f"up to {format_bytes(limit)}", advice)
+
+
+def _locked_memory_limit() -> int | None:
+    """Bytes that this process may lock; None where there is no limit or no such notion."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _disk() -> Iterator[Finding]:
+    for what, path in (("disk here", Path.cwd()), ("disk for temporary files", Path(tempfile.gettempdir()))):
+        free = shutil.disk_usage(path).free
+        found = f"{format_bytes(free)} free"
+        short = f"less than {format_bytes(_LEAST_DISK)}: make room before you fetch or make models"
+        yield Finding(what, *(("note", found, short) if free < _LEAST_DISK else ("ok", found)))
+
+
+def _sandbox() -> Iterator[Finding]:
+    if sys.platform != "linux":
+        yield Finding(
+            "bubblewrap", "missing", "for Linux only", "only instructors need it: mark in a container or on Linux"
+        )
+        return
+    if (program := shutil.which("bwrap")) is None:
+        yield Finding(
+            "bubblewrap", "missing", "not found", "only instructors need it, for marking: apt install bubblewrap"
+        )
+        return
+    said = _try_sandbox(program)
+    if said is None:
+        yield Finding("bubblewrap", "ok", program)
+    else:
+        yield Finding(
+            "bubblewrap", "note", f"{program} does not work: {said}", "only instructors need it: allow user namespaces"
+        )
+
+
+def _try_sandbox(program: str) -> str | None:
+    """None if a process can be sandboxed here, else the first line of what bubblewrap says."""
+    command = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if run.returncode == 0 else (run.stderr.splitlines() or ["no reason given"])[0]
+
+
+def _browser() -> Iterator[Finding]:
+    try:
+        yield Finding("browser", "ok", str(getattr(webbrowser.get(), "name", "there is one")))
+    except webbrowser.Error:
+        advice = "JupyterLab prints an address: open it in a browser that reaches this machine"
+        yield Finding("browser", "missing", "none found", advice)
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    _python, _torch, _packages, _memory, _disk, _sandbox, _browser,
+)  # fmt: skip
+"""Every question, in the order in which the answers are shown."""
+
+
+def find_all() -> list[Finding]:
+    """The answers to all of `CHECKS`."""
+    return [finding for check in CHECKS for finding in check()]

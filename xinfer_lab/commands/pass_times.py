@@ -1,0 +1,64 @@
+"""Where the time of each forward pass goes: computing, copying, standing still, and what no schedule can beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xinfer_lab.device.records import HOST
+from xinfer_lab.device.timeline import Timeline
+
+__all__ = ["PassTimes", "mean_pass", "pass_times"]
+
+
+@dataclass(frozen=True)
+class PassTimes:
+    """One pass, in seconds: its ``time``; how long the direct queue computed (``compute``) and waited for fences
+    (``stalled``), and the copy queue copied (``upload``) meanwhile; and ``bound``, max(compute, bytes / link).
+    """
+
+    time: float
+    compute: float
+    upload: float
+    stalled: float
+    bound: float
+
+
+def pass_times(timeline: Timeline, ends: Sequence[int], *, moved: int, link: float) -> list[PassTimes]:
+    """The passes of ``timeline``; pass p's records end before number ``ends[p]``, and the host has its result by then.
+
+    ``moved`` is how many bytes each pass needs over a link of ``link`` bytes/s. Uploads for a pass may go out during
+    the one before: they count where they happen.
+    """
+    passes, start = [], 0.0
+    for last in ends:
+        end = max((e.end for e in timeline.events if e.lane == HOST and e.record < last), default=start)
+        compute = _within(timeline, "direct", "dispatch", start, end)
+        passes.append(
+            PassTimes(
+                time=end - start,
+                compute=compute,
+                upload=_within(timeline, "copy", "copy", start, end),
+                stalled=_within(timeline, "direct", "wait", start, end),
+                bound=max(compute, moved / link),
+            )
+        )
+        start = end
+    return passes
+
+
+def _within(timeline: Timeline, lane: str, kind: str, start: float, end: float) -> float:
+    events = (event for event in timeline.events if event.lane == lane and event.kind == kind)
+    return sum(max(0.0, min(event.end, end) - max(event.start, start)) for event in events)
+
+
+def mean_pass(passes: Sequence[PassTimes]) -> PassTimes:
+    """The mean of ``passes``, of which there is at least one."""
+    count = len(passes)
+    return PassTimes(
+        time=sum(one.time for one in passes) / count,
+        compute=sum(one.compute for one in passes) / count,
+        upload=sum(one.upload for one in passes) / count,
+        stalled=sum(one.stalled for one in passes) / count,
+        bound=sum(one.bound for one in passes) / count,
+    )

@@ -1,0 +1,128 @@
+"""One run of a model for a command: loading with a progress bar, a greedy run, and its figures in a row of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from xinfer_lab.commands.screen import layer_progress, print_table
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.device.records import Allocate, Copy
+from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.device.timeline import Timeline
+from xinfer_lab.qwen2.checkpoint import Checkpoint
+from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.factories import effective_pool, resident_layers, serial_layers, streaming_layers
+from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.parity import Opener, Run, greedy_run
+from xinfer_lab.residency.weights import CheckpointWeights
+from xinfer_lab.views.scale import format_time
+
+__all__ = ["Finished", "Plan", "describe_model", "moved_bytes", "pool_name", "print_runs", "run_on"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to run: ``passes`` forward passes, the first with ``tokens``, each other one with the token chosen before.
+
+    Raises `RequestError` for a plan that the model's cache or the ``context`` asked for cannot hold.
+    """
+
+    checkpoint: Checkpoint
+    tokens: list[int]
+    passes: int
+    context: int | None = None
+    host_memory: str = "pinned"
+
+    def __post_init__(self) -> None:
+        needed = len(self.tokens) + self.passes - 1
+        if self.context is not None and self.context < needed:
+            raise RequestError(
+                f"{len(self.tokens)} tokens and {self.passes} passes need a context of {needed}, but {self.context} "
+                f"was asked for; raise --context or take fewer steps"
+            )
+
+    @property
+    def prompt(self) -> torch.Tensor:
+        """The first pass's tokens [1, T], int64."""
+        return torch.tensor([self.tokens])
+
+    def opener(self, kind: str, pool: int = 0) -> Opener:
+        """Loads the model onto a device: ``kind`` is "resident", "serial" or "streaming" (through ``pool`` slots)."""
+
+        def load(device: Device) -> QwenModel:
+            with layer_progress(f"Loading, {kind}", self.checkpoint.config.num_hidden_layers) as on_layer:
+                if kind == "resident":
+                    source = resident_layers(on_layer)
+                elif kind == "serial":
+                    source = serial_layers(self.host_memory, on_layer)
+                else:
+                    source = streaming_layers(pool, self.host_memory, on_layer)
+                context = self.context or len(self.tokens) + self.passes - 1
+                weights = CheckpointWeights(self.checkpoint)
+                return QwenModel(weights, device, source, context=context, chunk=len(self.tokens))
+
+        return load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A run that is over: what it is called, what came of it, its stream, and the timeline of its passes alone."""
+
+    name: str
+    run: Run
+    stream: CommandStream
+    passes: Timeline | None
+
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """Full reports of its hazards and state faults."""
+        return self.run.hazards + self.run.state_faults
+
+
+def run_on(name: str, device: Device, load: Opener, plan: Plan) -> Finished:
+    """Run ``plan`` on ``device`` and close it."""
+    with device:
+        run = greedy_run(load, device, plan.prompt, plan.passes)
+    passes = run.timeline.since(run.first_record) if run.timeline is not None else None
+    return Finished(name=name, run=run, stream=device.stream, passes=passes)
+
+
+def describe_model(config: Qwen2Config) -> str:
+    """A model's shape in a few words."""
+    dtype = str(config.dtype).removeprefix("torch.")
+    return f"Qwen2, {config.num_hidden_layers} layers, hidden {config.hidden_size}, {dtype}"
+
+
+def pool_name(pool: int, layers: int) -> str:
+    """What streaming through ``pool`` slots really is, for a table."""
+    slots = effective_pool(pool, layers)
+    return "streaming: all layers fit" if slots is None else f"streaming, {slots} slots"
+
+
+def moved_bytes(stream: CommandStream, first_record: int = 0) -> int:
+    """Bytes that queues copied from host memory to the device, from record ``first_record`` on."""
+    heaps = {record.buffer: record.heap for record in stream if isinstance(record, Allocate)}
+    later = stream.records[first_record:]
+    return sum(r.dst.size for r in later if isinstance(r, Copy) and heaps[r.src.buffer] == "upload")
+
+
+def print_runs(runs: list[Finished]) -> None:
+    """A table with a row for each of ``runs``."""
+    columns = ["", "peak device\nmemory", "layer\nuploads", "moved to\ndevice", "hazards", "state\nfaults"]
+    timed = all(item.passes is not None for item in runs)
+    rows = []
+    for item in runs:
+        row = [
+            item.name,
+            format_bytes(item.run.memory.peak),
+            str(item.run.uploads),
+            format_bytes(moved_bytes(item.stream, item.run.first_record)),
+            str(len(item.run.hazards)),
+            str(len(item.run.state_faults)),
+        ]
+        rows.append([*row, format_time(item.passes.duration)] if timed and item.passes is not None else row)
+    print_table([*columns, "time"] if timed else columns, rows)

@@ -1,0 +1,151 @@
+"""`xinfer-lab simulate`: a model's passes on a GPU that one does not own, from sizes alone, and where the time goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import typer
+
+from xinfer_lab.commands.devices import gpu_spec
+from xinfer_lab.commands.faults import CommandError
+from xinfer_lab.commands.layer_cost import layer_cost
+from xinfer_lab.commands.make_checkpoint import weight_bytes
+from xinfer_lab.commands.pass_times import PassTimes, mean_pass, pass_times
+from xinfer_lab.commands.runs import describe_model, pool_name
+from xinfer_lab.commands.screen import print_table, screen_width
+from xinfer_lab.device.checker import Findings
+from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.device.simulated import SimulatedDevice
+from xinfer_lab.device.timeline import Timeline
+from xinfer_lab.qwen2.config import PUBLISHED, Qwen2Config
+from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.factories import effective_pool, streaming_layers
+from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.weights import SizedWeights
+from xinfer_lab.views.figures import excerpt
+from xinfer_lab.views.scale import format_share, format_time
+from xinfer_lab.views.slots import slots_of
+from xinfer_lab.views.timeline_text import timeline_text
+
+__all__ = ["find_config", "simulate"]
+
+SHOWN_LAYERS = 6
+
+_GROUPS = {
+    "resident": "embedding, final norm, head",
+    "kv": "key and value cache",
+    "slot": "layer slots",
+    "layer": "layers",
+    "tokens": "activations",
+    "hidden": "activations",
+    "logits": "activations",
+}
+"""What a table calls the holders of device memory, by the first part of their names."""
+
+
+def find_config(model: str) -> Qwen2Config:
+    """The config that ``model`` names: a published size ("72b") or a directory with config.json. Raises `CommandError`."""
+    size = model.lower().removeprefix("qwen2.5-").removeprefix("qwen2-")
+    if size in PUBLISHED:
+        return PUBLISHED[size]
+    if not Path(model).exists():
+        raise CommandError(
+            f"{model}: no such directory, and no published size; choose {', '.join(PUBLISHED)} "
+            f"or a directory with config.json"
+        )
+    return Qwen2Config.from_file(model)
+
+
+def simulate(model: str, *, gpu: str, pool: int, tokens: int, steps: int, memory: int | None = None) -> int:
+    """Simulate a pass of ``tokens`` and ``steps - 1`` of one token, and print the tables. 1 if a hazard was found."""
+    config, spec = find_config(model), gpu_spec(gpu)
+    layers = config.num_hidden_layers
+    slots = effective_pool(pool, layers)
+    device = SimulatedDevice(spec, on_hazard="collect", **({} if memory is None else {"memory": memory}))
+    with device:
+        context = tokens + steps - 1
+        weights = SizedWeights(config)
+        loaded = QwenModel(weights, device, streaming_layers(pool), context=context, chunk=tokens)
+        first, ends = len(device.stream), []
+        loaded.begin(steps)
+        for step in range(steps):
+            loaded.forward(torch.zeros(1, tokens if step == 0 else 1, dtype=torch.int64))
+            ends.append(len(device.stream))
+        passes = device.timeline().since(first)
+        use = device.memory.use()
+        loaded.close()
+    streamed = 0 if slots is None else layers * layer_layout(config).nbytes
+    times = pass_times(passes, ends, moved=streamed, link=spec.link_bandwidth)
+
+    typer.echo(f"{describe_model(config)}: {format_bytes(weight_bytes(config))} of weights; {pool_name(pool, layers)}")
+    rates = f"link {spec.link_bandwidth / 1e9:g} GB/s, {spec.flops / 1e12:g} TFLOP/s"
+    typer.echo(f"on a simulated {spec.name}: {format_bytes(use.budget or spec.memory_bytes)}, {rates}")
+    _print_times(times, tokens)
+    _print_verdict(config, spec, times, tokens, streamed)
+    _print_memory(use.holders, use.peak)
+    typer.echo(_picture(passes, device, times))
+    findings = Findings(tuple(device.hazards), tuple(device.state_faults))
+    if findings:
+        typer.echo(f"\n{findings.report()}")
+    return 1 if findings else 0
+
+
+def _print_times(times: Sequence[PassTimes], tokens: int) -> None:
+    named = [(f"prefill, {tokens} {'token' if tokens == 1 else 'tokens'}", times[0])]
+    if len(times) > 1:
+        named.append((f"decode, mean of {len(times) - 1}", mean_pass(times[1:])))
+    rows = [
+        [
+            name, format_time(one.time), format_time(one.compute), format_time(one.upload), format_time(one.stalled),
+            format_time(one.bound), f"{one.time / one.bound:.2f}" if one.bound else "",
+        ]
+        for name, one in named
+    ]  # fmt: skip
+    print_table(["pass", "time", "compute", "upload", "stalled", "bound", "time / bound"], rows)
+    typer.echo("bound = max(compute, bytes / link): no schedule can be faster.")
+
+
+def _print_verdict(config: Qwen2Config, spec: GpuSpec, times: Sequence[PassTimes], tokens: int, streamed: int) -> None:
+    if not streamed:
+        typer.echo("Everything is resident: nothing crosses the link but tokens and logits.")
+        return
+    layer = layer_layout(config).nbytes
+    upload = spec.copy_time(layer)
+    one, many = layer_cost(config, 1), layer_cost(config, tokens)
+    enough = math.ceil(upload * spec.flops / one.flops)
+    compute = spec.dispatch_time(many)
+    typer.echo(
+        f"A layer is {format_bytes(layer)}: {format_time(upload)} over the link, {format_time(compute)} to compute for "
+        f"{tokens} {'token' if tokens == 1 else 'tokens'}.\nAbout {enough} tokens a pass would hide its upload."
+    )
+    for name, passes in (("Prefill", times[:1]), ("Decode", times[1:])):
+        if passes:
+            mean = mean_pass(passes)
+            limit = "computing" if mean.compute >= mean.bound else "the link"
+            stalled = format_share(mean.stalled, mean.time)
+            typer.echo(f"{name} is bound by {limit}; the direct queue stands still for {stalled}.")
+
+
+def _print_memory(holders: dict[str, int], peak: int) -> None:
+    groups: dict[str, int] = {}
+    for holder, size in holders.items():
+        groups[_group(holder)] = groups.get(_group(holder), 0) + size
+    rows = [[name, format_bytes(size), format_share(size, peak)] for name, size in groups.items()]
+    print_table(["device memory", "bytes", "share"], [*rows, ["peak", format_bytes(peak), ""]])
+
+
+def _group(holder: str) -> str:
+    stem = holder.partition("[")[0]
+    return _GROUPS.get(stem, holder)
+
+
+def _picture(passes: Timeline, device: SimulatedDevice, times: Sequence[PassTimes]) -> str:
+    """The first layers of the first pass."""
+    computed = [event for event in passes.events if event.kind == "dispatch"][1 : SHOWN_LAYERS + 1]
+    shown = excerpt(passes, 0.0, computed[-1].end)
+    words = f"The first {len(computed)} layers of the first pass ({format_time(times[0].time)}):"
+    return f"{words}\n{timeline_text(shown, screen_width(), slot_of=slots_of(device.stream))}"

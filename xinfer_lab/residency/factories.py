@@ -1,0 +1,97 @@
+"""How a model gets its layers: one factory a residency, for `QwenModel`. They work on sizes alone just as well.
+
+Each imports its residency when it makes it: a lab that asks for one runs where that module cannot be imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.source import LayerSource
+from xinfer_lab.residency.weights import ModelWeights
+
+if TYPE_CHECKING:
+    from xinfer_lab.residency.host import HostLayers
+
+__all__ = [
+    "MIN_POOL",
+    "Progress",
+    "SourceFactory",
+    "effective_pool",
+    "resident_layers",
+    "serial_layers",
+    "streaming_layers",
+]
+
+MIN_POOL = 2
+"""A pool of one slot cannot overlap anything: the only slot is being read whenever it could be filled."""
+
+Progress = Callable[[int], None]
+"""Called with a layer's number once the host has read that layer."""
+
+SourceFactory = Callable[[Device, ModelWeights], LayerSource]
+"""Makes the layer source of a model; called after everything resident has been allocated."""
+
+
+def effective_pool(pool: int, layers: int) -> int | None:
+    """The slots that a pool of ``pool`` really gets: at least 2; None (everything resident) if it covers all layers.
+
+    Raises `RequestError` for less than 1.
+    """
+    if pool < 1:
+        raise RequestError(f"a pool has at least 1 slot, not {pool}; choose --stream-layers 2 or more, or leave it out")
+    slots = max(MIN_POOL, pool)
+    return slots if slots < layers else None
+
+
+def resident_layers(on_layer: Progress | None = None) -> SourceFactory:
+    """All layers stay in device memory."""
+    from xinfer_lab.residency.resident import ResidentLayers
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        return ResidentLayers(device, layer_layout(config), config.dtype, config.num_hidden_layers, on_layer)
+
+    return make
+
+
+def streaming_layers(pool: int, host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
+    """Layers stream through ``pool`` slots, as `effective_pool` has it."""
+    from xinfer_lab.residency.streaming import StreamingLayers
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        slots = effective_pool(pool, config.num_hidden_layers)
+        if slots is None:
+            return resident_layers(on_layer)(device, weights)
+        host = _host_layers(host_memory, device, weights, on_layer)
+        return StreamingLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers, slots)
+
+    return make
+
+
+def serial_layers(host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
+    """Each layer is uploaded when it is needed and not before."""
+    from xinfer_lab.residency.serial import SerialLayers
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        host = _host_layers(host_memory, device, weights, on_layer)
+        return SerialLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers)
+
+    return make
+
+
+def _host_layers(host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None) -> HostLayers:
+    from xinfer_lab.residency.host import PinnedLayers, StagedLayers
+
+    layout = layer_layout(weights.config)
+    if host_memory == "pinned":
+        return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)
+    if host_memory == "staged":
+        return StagedLayers(device, layout)
+    raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
