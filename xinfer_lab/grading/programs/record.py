@@ -80,10 +80,10 @@ class Program:
 class _Recorder(EmulatedDevice):
     """Stops a program that submits commands without end, long before the time limit would."""
 
-    def submit(self, record: Record) -> torch.Tensor | None:
+    def submit(self, *records: Record) -> torch.Tensor | None:
         if len(self.stream) >= MAX_RECORDS:
             raise AnswerTimeout(f"stopped after {MAX_RECORDS:,} commands: the answer does not come to an end")
-        return super().submit(record)
+        return super().submit(*records)
 
 
 def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:
