@@ -73,7 +73,11 @@ def checks_of(lab: str) -> dict[str, str]:
 def functions_of(lab: str) -> set[str]:
     """The functions that the lab asks for."""
     asked = [cell["source"] for cell in notebook(lab) if cell["nbgrader"] and cell["nbgrader"]["solution"]]
-    return {name for name in checks_of(lab).values() if any(re.search(rf"^def {name}\(", source, re.MULTILINE) for source in asked)}
+    return {
+        name
+        for name in checks_of(lab).values()
+        if any(re.search(rf"^def {name}\(", source, re.MULTILINE) for source in asked)
+    }
 
 
 def concerned(lab: str, function: str) -> list[str]:
