@@ -163,6 +163,22 @@ def test_a_failing_program_shows_its_schedule_with_words(capsys: pytest.CaptureF
     assert said.out.startswith("lab3.wait_until_read: passed.") and said.err == ""
 
 
+def test_a_signal_in_ensure_is_told_to_come_before_the_read() -> None:
+    def ensure(ring: Any, layer: int) -> Any:
+        slot = ring.slot_of(ring.step)
+        ring.device.direct_queue.wait(ring.engine.copied, slot.ready)
+        ring.device.direct_queue.signal(ring.consumed, ring.step + 1)
+        return ring.hand_over(slot, layer)
+
+    def release(ring: Any, layer: int) -> None:
+        ring.step += 1
+        ring.prefetch()
+
+    report = examine("lab3.gate", dict(parts(ensure=ensure, release=release)))
+    assert not report.passed and report.misconception
+    assert report.misconception.name == "The signal comes before the read"
+
+
 def test_every_piece_of_the_lab_has_a_judge() -> None:
     for piece in pieces_of("lab3"):
         assert judge_of(piece.name).passed

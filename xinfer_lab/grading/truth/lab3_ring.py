@@ -37,12 +37,20 @@ def _counts_layers(values: list[int], evidence: Evidence) -> bool:
     return len(values) > evidence.case.layers >= max(values) and len(set(values)) > 1
 
 
-def _signals_early(evidence: Evidence, fault: Fault) -> bool:
-    computes = evidence.program.computes
-    if not _race("write-after-read", evidence, fault) or not computes:
-        return False
-    first = (r for r in list(evidence.stream)[: computes[0].record] if isinstance(r, Signal))
-    return any(record.fence.startswith("consumed") for record in first)
+def _signals_early(fence: str, before: int | None, evidence: Evidence) -> bool:
+    """Whether ``fence`` is signalled before record ``before``, the first of what it is to tell of."""
+    early = list(evidence.stream)[: before or 0]
+    return any(isinstance(record, Signal) and record.fence.startswith(fence) for record in early)
+
+
+def _copy_signalled_early(evidence: Evidence, fault: Fault) -> bool:
+    first = min((upload.record for upload in evidence.program.uploads), default=None)
+    return _race("read-after-write", evidence, fault) and _signals_early("copied", first, evidence)
+
+
+def _read_signalled_early(evidence: Evidence, fault: Fault) -> bool:
+    first = min((compute.record for compute in evidence.program.computes), default=None)
+    return _race("write-after-read", evidence, fault) and _signals_early("consumed", first, evidence)
 
 
 def _refused(words: str, evidence: Evidence, fault: Fault) -> bool:
@@ -154,7 +162,12 @@ MISCONCEPTIONS = (
         "The signal comes before the read",
         "A signal says: everything submitted to this queue so far is done. The layer's computing has to be "
         "submitted before it.",
-        _signals_early,
+        _read_signalled_early,
+    ),
+    Named(
+        "The signal comes before the copy",
+        "A signal says: everything submitted to this queue so far is done. The copy has to be submitted before it.",
+        _copy_signalled_early,
     ),
     Named(
         "Waits for the layer, not for the slot",
