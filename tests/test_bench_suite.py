@@ -145,10 +145,17 @@ def test_a_report_survives_json():
 
 
 def test_a_prediction_is_the_virtual_clocks(config):
-    resident = predict_model(config, resident_layers(), Workload(1, 3, 4), SPEC)
-    streaming = predict_model(config, streaming_layers(2), Workload(1, 3, 4), SPEC)
-    layer = SPEC.copy_time(layer_layout(config).groups[0].nbytes) + SPEC.copy_time(
-        layer_layout(config).groups[1].nbytes
-    )
+    spec = dataclasses.replace(SPEC, launch_time=0.0)
+    resident = predict_model(config, resident_layers(), Workload(1, 3, 4), spec)
+    streaming = predict_model(config, streaming_layers(2), Workload(1, 3, 4), spec)
+    layer = sum(spec.copy_time(group.nbytes) for group in layer_layout(config).groups)
     assert streaming == pytest.approx(6 * layer, rel=0.01)
     assert resident < streaming
+
+
+def test_a_host_that_submits_slowly_shows_in_the_prediction(config):
+    slow = dataclasses.replace(SPEC, submit_time=1e-3)
+    fast = predict_model(config, resident_layers(), Workload(1, 3, 4), SPEC)
+    # 41 launches a layer, and those of embedding and head.
+    assert predict_model(config, resident_layers(), Workload(1, 3, 4), slow) == pytest.approx(6 * 41e-3, rel=0.1)
+    assert fast < 6 * 41e-3 / 10

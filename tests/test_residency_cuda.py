@@ -61,11 +61,12 @@ def test_streaming_matches_resident(models: Models, layers: int, dtype: str) -> 
         assert_equal(right, streamed)
 
 
-@pytest.mark.parametrize("load", ["staged", "serial", "serial, staged"])
-def test_staged_and_serial_layers_match_resident(models: Models, load: str) -> None:
-    spec = small(7, dtype="bfloat16")
+@pytest.mark.parametrize("load", ["staged", "registered", "auto", "serial", "serial, staged", "serial, registered"])
+def test_every_host_memory_and_serial_layers_match_resident(models: Models, load: str) -> None:
+    spec = small(7, dtype="bfloat16", shards=2)
     right = resident(models, spec, context=64)
-    host_memory = "staged" if "staged" in load else "pinned"
+    host_memory = load.rpartition(", ")[2]
+    host_memory = "pinned" if host_memory == "serial" else host_memory
     opener = QwenModel.load_serial if "serial" in load else QwenModel.load_streaming
     with CudaDevice() as device:
         other = run_fixed(

@@ -49,7 +49,9 @@ app = typer.Typer(
 class HostMemory(StrEnum):
     """Where streamed layers wait in host memory."""
 
+    AUTO = "auto"
     PINNED = "pinned"
+    REGISTERED = "registered"
     STAGED = "staged"
 
 
@@ -100,7 +102,10 @@ Vram = Annotated[
 ]
 Host = Annotated[
     HostMemory,
-    typer.Option(help="pinned: a pinned copy of all layers; staged: a small ring that each layer passes through."),
+    typer.Option(
+        help="pinned: a pinned copy of the layers; registered: the checkpoint's files, pinned as they are; staged: a "
+        "small ring that each layer passes through; auto: the best of them that is possible here, and it says which."
+    ),
 ]
 
 
@@ -154,7 +159,12 @@ def make_checkpoint(
 @app.command()
 def parity(
     model: Model,
-    stream_layers: StreamLayers = 2,
+    stream_layers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Slots that the layers stream through: 2 at least; left out, 2 or what --vram allows."
+        ),
+    ] = None,
     steps: Steps = 4,
     device: OnDevice = "auto",
     schedule: Schedule = None,
@@ -169,8 +179,9 @@ def parity(
     """Check that streaming gives the same bytes as everything resident, and that no fence is missing.
 
     The last line says the largest difference. Exit status 0: all bytes are equal and nothing was found. Exit status 1:
-    the first differing step and layer are named, and every hazard is reported in full. `--vram` limits the streaming
-    run; the resident run has no budget.
+    the first differing step and layer are named, and every hazard is reported in full. `--vram` is the budget of the
+    streaming run, whose layers stay as far as they fit unless `--stream-layers` says otherwise; the resident run has
+    none.
     """
     _one_of(prompt, tokens)
     memory = _memory(vram)
@@ -190,7 +201,9 @@ def generate(
     tokens: Tokens = None,
     stream_layers: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Slots that the layers stream through; without it everything is resident."),
+        typer.Option(
+            metavar="N", help="Slots that the layers stream through; without it all layers stay, or what --vram allows."
+        ),
     ] = None,
     max_new_tokens: Annotated[int, typer.Option(min=1, metavar="K", help="Tokens to generate, at most.")] = 32,
     temperature: Annotated[float, typer.Option(help="0 takes the most likely token; above, tokens are drawn.")] = 0.0,
@@ -201,6 +214,7 @@ def generate(
     seed: Annotated[int, typer.Option(min=0, help="Of the draws: the same seed gives the same tokens.")] = 0,
     device: OnDevice = "auto",
     context: Context = None,
+    host_memory: Host = HostMemory.AUTO,
     vram: Vram = None,
 ) -> int:
     """Continue a text or a list of tokens; each token is shown as it comes.
@@ -215,7 +229,7 @@ def generate(
     sampling = command.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     return command.generate(
         model, DeviceChoice(kind=device), sampling, pool=stream_layers, max_new_tokens=max_new_tokens, prompt=prompt,
-        tokens=tokens, context=context, memory=memory,
+        tokens=tokens, context=context, memory=memory, host_memory=host_memory.value,
     )  # fmt: skip
 
 
@@ -264,6 +278,86 @@ def simulate(
     from xinfer_lab.commands import simulate as command
 
     return command.simulate(model, gpu=gpu, pool=stream_layers, tokens=tokens, steps=steps, memory=memory)
+
+
+class Codec(StrEnum):
+    """How layers are kept and moved."""
+
+    NONE = "none"
+    FOUR = "4bit"
+    THREE = "3bit"
+
+
+Size = Annotated[
+    str, typer.Argument(metavar="MODEL", help="0.5b, 1.5b, 7b, 14b, 32b, 72b, or a directory with config.json.")
+]
+
+
+@app.command()
+def plan(
+    model: Size,
+    vram: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Device memory budget; the GPU's own memory if left out.")
+    ] = None,
+    gpu: Annotated[str, typer.Option(metavar="NAME", help="rtx4090, h200 or laptop.")] = "rtx4090",
+    context: Annotated[int, typer.Option(min=2, metavar="TOKENS", help="Tokens that the cache has room for.")] = 4096,
+    batch: Annotated[int, typer.Option(min=1, help="Sequences at a time.")] = 1,
+    chunk: Annotated[
+        int | None, typer.Option(min=1, metavar="TOKENS", help="Tokens of one pass at most; all of them if left out.")
+    ] = 512,
+    compress: Annotated[Codec, typer.Option(help="Keep and move layers in a lossless coded form.")] = Codec.NONE,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw what holds the memory.")] = None,
+) -> int:
+    """Say what stays in device memory and what streams, within a budget, and how long a pass takes.
+
+    Worked out from sizes alone, on the virtual clock; nothing is loaded or computed.
+    """
+    memory = _memory(vram)
+    from xinfer_lab.commands import plan as command
+
+    return command.plan(
+        model, memory=memory, gpu=gpu, context=context, batch=batch, chunk=chunk, compress=compress.value,
+        picture=picture,
+    )  # fmt: skip
+
+
+@app.command()
+def bench(
+    model: Size = "7b",
+    layers: Annotated[int | None, typer.Option(metavar="L", help="Layers, instead of all of the model's.")] = None,
+    prefill: Annotated[
+        str, typer.Option(metavar="T,T", help="Tokens of each prefill to measure; '' for none.")
+    ] = "8192,16384",
+    decode: Annotated[int, typer.Option(min=1, metavar="K", help="Decode steps to measure.")] = 5,
+    vram: Vram = None,
+    peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Measure what others do too.")] = True,
+    pageable: Annotated[
+        bool,
+        typer.Option("--pageable/--no-pageable", help="Measure offloading from ordinary memory too, which is slow."),
+    ] = True,
+    file_layers: Annotated[
+        int, typer.Option(min=0, metavar="L", help="Layers of a checkpoint to write and to run from; 0 for none.")
+    ] = 0,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where report and charts go.")] = Path("bench"),
+    simulate: Annotated[bool, typer.Option("--simulate", help="Ask the virtual clock; nothing is measured.")] = False,
+    gpu: Annotated[str, typer.Option(metavar="NAME", help="With --simulate: rtx4090, h200 or laptop.")] = "h200",
+) -> int:
+    """Measure this machine's GPU: every residency, beside what others do, on made-up weights of a published shape.
+
+    The link, the rates and all rows are measured in one run; every row is compared with the resident run, byte for
+    byte, and with what the virtual clock expects of the card. Exit status 1: a row's bytes differ.
+    """
+    memory = _memory(vram)
+    from xinfer_lab.bench.suite import Settings
+    from xinfer_lab.commands import bench as command
+    from xinfer_lab.commands.bench import parse_counts
+
+    chosen: dict[str, Any] = {} if peers else {"peers": ()}
+    settings = Settings(
+        decode=decode, prefills=parse_counts(prefill), budget=memory, pageable=pageable, file_layers=file_layers,
+        directory=out / "checkpoint", **chosen,
+    )  # fmt: skip
+    return command.bench(model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu)
 
 
 @app.command()

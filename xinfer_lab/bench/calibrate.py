@@ -13,6 +13,7 @@ from xinfer_lab.bench.drawn import DrawnWeights
 from xinfer_lab.device.cuda import CudaDevice
 from xinfer_lab.device.gpu_spec import KERNEL_COPY, GpuSpec
 from xinfer_lab.device.host_copy import copy_bytes
+from xinfer_lab.device.kernels import Cost
 from xinfer_lab.device.pinned import PinnedMemory
 from xinfer_lab.device.records import Dispatch
 from xinfer_lab.qwen2.config import Qwen2Config
@@ -26,6 +27,8 @@ LINK_SIZES = (2**21, 2**26, 2**30)
 """Bytes of single copies: a page, a tensor, a layer."""
 
 _REPEATS = 5
+_WARM = 1.5
+"""Seconds of computing before the FLOP rate is taken."""
 
 
 def _seconds(work: Callable[[], object], repeats: int = _REPEATS) -> float:
@@ -79,27 +82,27 @@ def _both_ways(there: torch.Tensor, pinned: PinnedMemory, back: torch.Tensor, ot
         current.wait_stream(stream)
 
 
-def measure_spec(config: Qwen2Config, device: torch.device, link: dict[str, float], tokens: int = 4096) -> GpuSpec:
+def measure_spec(config: Qwen2Config, device: torch.device, link: dict[str, float], tokens: int = 8192) -> GpuSpec:
     """The card's `GpuSpec`, for the virtual clock.
 
-    The FLOP rate is that of one decoder layer of ``config`` over ``tokens`` tokens; the memory rate that of a product
-    of 1 GiB of weights with one vector; launch and submission are measured on a layer too small to compute anything:
-    what the GPU takes for its kernels when they wait in line, and what the host takes to hand them over.
+    The FLOP rate is that of a decoder layer of ``config`` over ``tokens`` tokens, after a second of nothing else: a
+    cold card is faster than one that its power limit holds back. The memory rate is that of a product of 1 GiB of
+    weights with one vector. Launching and submitting are measured on layers too small to compute anything: what the
+    GPU takes for their kernels when they wait in line, and what the host takes to hand them over.
     """
-    name = torch.cuda.get_device_name(device)
     small, large = (link[f"to device, pinned, {size >> 20} MiB"] for size in (LINK_SIZES[0], LINK_SIZES[-1]))
-    memory_rate = _memory_rate(device)
-    launch, submit = _layer_overheads(config, device)
+    launch, submit = _launch_times(config, device)
     cost, seconds = _layer_seconds(config, device, tokens)
     return GpuSpec(
-        name=f"{name}, as measured",
+        name=f"{torch.cuda.get_device_name(device)}, as measured",
         memory_bytes=torch.cuda.get_device_properties(device).total_memory,
         link_bandwidth=large,
         # What a small copy takes beyond its bytes.
         link_latency=max(0.0, LINK_SIZES[0] / small - LINK_SIZES[0] / large),
-        flops=cost / max(seconds - launch, 1e-9),
-        memory_bandwidth=memory_rate,
-        launch_time=launch,
+        flops=cost.flops / max(seconds - launch * cost.launches, 1e-9),
+        memory_bandwidth=_memory_rate(device),
+        launch_time=0.0,
+        launch_gap=launch,
         host_bandwidth=link["host memory to pinned memory, several threads"],
         submit_time=submit,
         kernel_copy=KERNEL_COPY,
@@ -112,22 +115,23 @@ def _memory_rate(device: torch.device) -> float:
     return weights.nbytes / _seconds(lambda: torch.nn.functional.linear(vector, weights))
 
 
-def _layer_seconds(config: Qwen2Config, device: torch.device, tokens: int) -> tuple[float, float]:
-    """FLOPs and seconds of a layer over ``tokens`` tokens."""
+def _layer_seconds(config: Qwen2Config, device: torch.device, tokens: int) -> tuple[Cost, float]:
+    """What a layer over ``tokens`` tokens costs, and the seconds that it takes once the card is warm."""
     one = dataclasses.replace(config, num_hidden_layers=1, vocab_size=1024)
     opened = CudaDevice(device.index or 0, measure=True)
     weights = DrawnWeights(one, device)
     with opened, QwenModel(weights, opened, resident_layers(), context=tokens, chunk=tokens) as model:
         prompt = torch.zeros(1, tokens, dtype=torch.int64)
-        for _ in range(_REPEATS + 2):
+        end = time.perf_counter() + _WARM
+        while time.perf_counter() < end:
             model.reset()
             model.forward(prompt)
-        events = [event for event in opened.timeline().events if event.kind == "dispatch"]
-        layers = [event for event in events if _is_layer(opened, event.record)]
+        layers = [event for event in opened.timeline().events if _is_layer(opened, event.record)]
         record = opened.stream[layers[-1].record]
         assert isinstance(record, Dispatch)
-        flops = DECODER_LAYER.cost(record.operands, record.params).flops
-        return flops, statistics.median(event.duration for event in layers[2:])
+        warm = layers[len(layers) * 2 // 3 :]
+        cost = DECODER_LAYER.cost(record.operands, record.params)
+        return cost, float(statistics.median(event.duration for event in warm))
 
 
 def _is_layer(device: CudaDevice, index: int) -> bool:
@@ -135,8 +139,8 @@ def _is_layer(device: CudaDevice, index: int) -> bool:
     return isinstance(record, Dispatch) and record.kernel == DECODER_LAYER.name
 
 
-def _layer_overheads(config: Qwen2Config, device: torch.device) -> tuple[float, float]:
-    """Seconds of the GPU and of the host for a layer that hardly computes anything."""
+def _launch_times(config: Qwen2Config, device: torch.device) -> tuple[float, float]:
+    """Seconds of the GPU and of the host for one launch, from layers that hardly compute anything."""
     layers = 48
     tiny = dataclasses.replace(
         config, num_hidden_layers=layers, hidden_size=256, intermediate_size=512, num_attention_heads=2,
@@ -145,19 +149,21 @@ def _layer_overheads(config: Qwen2Config, device: torch.device) -> tuple[float, 
     opened = CudaDevice(device.index or 0)
     with opened, QwenModel(DrawnWeights(tiny, device), opened, resident_layers(), context=64, chunk=8) as model:
         token = torch.zeros(1, 1, dtype=torch.int64)
-        for _ in range(3):
+        times = []
+        for _ in range(4 * _REPEATS):
+            start = time.perf_counter()
             model.forward(token)
-        start = time.perf_counter()
-        for _ in range(_REPEATS):
-            model.forward(token)
-        submit = (time.perf_counter() - start) / _REPEATS / layers
+            times.append(time.perf_counter() - start)
+        submit = statistics.median(times[_REPEATS:])
         # The GPU sleeps until all is submitted, so that what follows is its own time alone.
         stream = opened._streams["direct"]
         first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         with torch.cuda.stream(stream):
-            torch.cuda._sleep(int(2e9 * (2 * submit * layers + 0.01)))
+            torch.cuda._sleep(int(2e9 * (2 * submit + 0.01)))
             first.record(stream)
         model.forward(token)
         last.record(stream)
         last.synchronize()
-        return first.elapsed_time(last) / 1e3 / layers, submit
+        record = next(record for record in opened.stream if isinstance(record, Dispatch) and "kv" in record.operands)
+        launches = layers * DECODER_LAYER.cost(record.operands, record.params).launches
+        return first.elapsed_time(last) / 1e3 / launches, submit / launches

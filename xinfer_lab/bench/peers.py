@@ -24,8 +24,8 @@ __all__ = ["PEERS", "Peer", "installed", "measure_peer"]
 @dataclass(frozen=True, kw_only=True)
 class Peer:
     """A way of moving layers: ``needs`` is the package that it is made of besides transformers, ``place`` puts a model
-    where that way wants it. ``pageable``: its weights lie in ordinary memory, as loading leaves them; ``own``: in a copy
-    of its own there, which it pins itself."""
+    where that way wants it. ``pageable``: its weights lie in ordinary memory, as loading leaves them; ``own``: in a
+    copy of its own there, which it pins itself."""
 
     name: str
     needs: str

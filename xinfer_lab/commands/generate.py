@@ -14,15 +14,23 @@ import typer
 from xinfer_lab.commands.devices import DeviceChoice
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.prompts import check_tokens, encode_prompt, open_tokenizer, parse_tokens
-from xinfer_lab.commands.screen import layer_progress
+from xinfer_lab.commands.runs import plan_name
+from xinfer_lab.commands.screen import layer_progress, say_tier
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.sampling import greedy, sample
 from xinfer_lab.qwen2.tokenizer import Tokenizer
-from xinfer_lab.residency.factories import effective_pool, resident_layers, streaming_layers
+from xinfer_lab.residency.factories import (
+    SourceFactory,
+    effective_pool,
+    planned_layers,
+    resident_layers,
+    streaming_layers,
+)
 from xinfer_lab.residency.generate import Chooser
 from xinfer_lab.residency.generate import generate as tokens_of
 from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.plan import Shape, make_plan
 from xinfer_lab.residency.weights import CheckpointWeights
 
 __all__ = ["Sampling", "generate"]
@@ -107,8 +115,12 @@ def generate(
     tokens: str | None,
     context: int | None = None,
     memory: int | None = None,
+    host_memory: str = "pinned",
 ) -> int:
-    """Generate from ``prompt`` (text) or ``tokens`` (ids, shown as ids). ``pool`` None: everything resident."""
+    """Generate from ``prompt`` (text) or ``tokens`` (ids, shown as ids).
+
+    ``pool`` None: everything resident, or, with ``memory`` bytes, what they have room for; the rest streams.
+    """
     with Checkpoint.open(model) as checkpoint:
         config = checkpoint.config
         if pool is not None:
@@ -130,12 +142,22 @@ def generate(
         chunk, room = min(CHUNK, len(ids)), context or needed
         with choice.open(memory=memory, check=False) as device:
             with layer_progress("Loading", config.num_hidden_layers) as on_layer:
-                source = resident_layers(on_layer) if pool is None else streaming_layers(pool, on_layer=on_layer)
+                source: SourceFactory
+                if pool is not None:
+                    source = streaming_layers(pool, host_memory, on_layer, on_tier=say_tier)
+                elif memory is not None:
+                    use = device.memory.use()
+                    plan = make_plan(config, Shape(room, chunk=chunk), use.budget, reserved=use.holders)
+                    typer.echo(f"Within {format_bytes(memory)}: {plan_name(plan)}", err=True)
+                    source = planned_layers(plan, host_memory, on_layer, on_tier=say_tier)
+                else:
+                    source = resident_layers(on_layer)
                 loaded = QwenModel(CheckpointWeights(checkpoint), device, source, context=room, chunk=chunk)
             with loaded:
                 count = _generate(loaded, torch.tensor([ids]), max_new_tokens, sampling, _Printer(tokenizer))
+                pinned = format_bytes(device.pinned_bytes)
             peak = format_bytes(device.memory.use().peak)
-        typer.echo(f"{count}; peak device memory {peak}, on {device.name}", err=True)
+        typer.echo(f"{count}; peak device memory {peak}, {pinned} of host memory pinned, on {device.name}", err=True)
     return 0
 
 

@@ -9,7 +9,15 @@ import typer
 
 from xinfer_lab.commands.devices import DeviceChoice
 from xinfer_lab.commands.prompts import any_tokens, check_tokens, encode_prompt, open_tokenizer, parse_tokens
-from xinfer_lab.commands.runs import Finished, Plan, describe_model, pool_name, print_runs, run_on
+from xinfer_lab.commands.runs import (
+    Finished,
+    Plan,
+    describe_model,
+    plan_name,
+    pool_name,
+    print_runs,
+    run_on,
+)
 from xinfer_lab.device.errors import CudaUnavailable, DeviceError, OutOfDeviceMemory
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.residency.errors import LayerOrderError
@@ -48,7 +56,7 @@ def parity(
     model: Path,
     choice: DeviceChoice,
     *,
-    pool: int,
+    pool: int | None,
     steps: int,
     prompt: str | None = None,
     tokens: str | None = None,
@@ -57,10 +65,16 @@ def parity(
     serial: bool = False,
     memory: int | None = None,
 ) -> int:
-    """Compare, print the table and the parity line. 0 if all bytes are equal and nothing was found, else 1."""
+    """Compare, print the table and the parity line. 0 if all bytes are equal and nothing was found, else 1.
+
+    ``pool`` None: what ``memory`` bytes have room for stays, the rest streams; two slots without a budget.
+    """
+    if pool is None and memory is None:
+        pool = 2
     with Checkpoint.open(model) as checkpoint:
         layers = checkpoint.config.num_hidden_layers
-        effective_pool(pool, layers)
+        if pool is not None:
+            effective_pool(pool, layers)
         plan = Plan(
             checkpoint=checkpoint, tokens=tokens_of(checkpoint, prompt, tokens), passes=steps, context=context,
             host_memory=host_memory,
@@ -75,16 +89,20 @@ def parity(
             return 1
 
 
-def _compare_runs(plan: Plan, choice: DeviceChoice, pool: int, serial: bool, memory: int | None) -> int:
+def _compare_runs(plan: Plan, choice: DeviceChoice, pool: int | None, serial: bool, memory: int | None) -> int:
     layers = plan.checkpoint.config.num_hidden_layers
-    names = {"streaming": pool_name(pool, layers)}
+    if pool is not None:
+        names = {"streaming": pool_name(pool, layers)}
+    else:
+        with choice.open(memory=memory) as device:
+            names = {"planned": plan_name(plan.fit(device))}
     if serial:
         names = {"serial": "serial, 1 slot", **names}
     # The streaming run first: if it does not fit the budget, that is known before anything else is loaded.
     others = {}
     for kind, name in reversed(names.items()):
         device = choice.open(memory=memory, measure=True)
-        others[kind] = run_on(name, device, plan.opener(kind, pool), plan)
+        others[kind] = run_on(name, device, plan.opener(kind, pool or 0), plan)
     resident = run_on("resident", choice.open(measure=True), plan.opener("resident"), plan)
     runs = [resident, *(others[kind] for kind in names)]
 
@@ -98,7 +116,7 @@ def _compare_runs(plan: Plan, choice: DeviceChoice, pool: int, serial: bool, mem
     verdicts = {kind: compare(resident, others[kind], kind) for kind in names}
     for kind, verdict in verdicts.items():
         if not verdict.equal:
-            typer.echo(f"{kind}: {_where(plan, choice, kind, pool, resident, others[kind])}")
+            typer.echo(f"{kind}: {_where(plan, choice, kind, pool or 0, resident, others[kind])}")
     for verdict in verdicts.values():
         typer.echo(verdict.line)
     sound = not any(item.reports for item in runs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from xinfer_lab.commands.screen import layer_progress, print_table
+from xinfer_lab.commands.screen import layer_progress, print_table, say_tier
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.records import Allocate, Copy
@@ -15,13 +15,21 @@ from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.errors import RequestError
-from xinfer_lab.residency.factories import effective_pool, resident_layers, serial_layers, streaming_layers
+from xinfer_lab.residency.factories import (
+    effective_pool,
+    planned_layers,
+    resident_layers,
+    serial_layers,
+    streaming_layers,
+)
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import Opener, Run, greedy_run
+from xinfer_lab.residency.plan import Plan as LayerPlan
+from xinfer_lab.residency.plan import Shape, make_plan
 from xinfer_lab.residency.weights import CheckpointWeights
 from xinfer_lab.views.scale import format_time
 
-__all__ = ["Finished", "Plan", "describe_model", "moved_bytes", "pool_name", "print_runs", "run_on"]
+__all__ = ["Finished", "Plan", "describe_model", "moved_bytes", "plan_name", "pool_name", "print_runs", "run_on"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,18 +58,32 @@ class Plan:
         """The first pass's tokens [1, T], int64."""
         return torch.tensor([self.tokens])
 
+    @property
+    def needed(self) -> int:
+        """Tokens that the cache gets room for."""
+        return self.context or len(self.tokens) + self.passes - 1
+
+    def fit(self, device: Device) -> LayerPlan:
+        """What stays and what streams within the budget of ``device``. Raises `RequestError` if nothing fits."""
+        use = device.memory.use()
+        shape = Shape(self.needed, chunk=len(self.tokens))
+        return make_plan(self.checkpoint.config, shape, use.budget, reserved=use.holders)
+
     def opener(self, kind: str, pool: int = 0) -> Opener:
-        """Loads the model onto a device: ``kind`` is "resident", "serial" or "streaming" (through ``pool`` slots)."""
+        """Loads the model onto a device: ``kind`` is "resident", "serial", "streaming" (through ``pool`` slots) or
+        "planned" (as the device's budget allows)."""
 
         def load(device: Device) -> QwenModel:
             with layer_progress(f"Loading, {kind}", self.checkpoint.config.num_hidden_layers) as on_layer:
                 if kind == "resident":
                     source = resident_layers(on_layer)
                 elif kind == "serial":
-                    source = serial_layers(self.host_memory, on_layer)
+                    source = serial_layers(self.host_memory, on_layer, on_tier=say_tier)
+                elif kind == "planned":
+                    source = planned_layers(self.fit(device), self.host_memory, on_layer, on_tier=say_tier)
                 else:
-                    source = streaming_layers(pool, self.host_memory, on_layer)
-                context = self.context or len(self.tokens) + self.passes - 1
+                    source = streaming_layers(pool, self.host_memory, on_layer, on_tier=say_tier)
+                context = self.needed
                 weights = CheckpointWeights(self.checkpoint)
                 return QwenModel(weights, device, source, context=context, chunk=len(self.tokens))
 
@@ -101,6 +123,11 @@ def pool_name(pool: int, layers: int) -> str:
     """What streaming through ``pool`` slots really is, for a table."""
     slots = effective_pool(pool, layers)
     return "streaming: all layers fit" if slots is None else f"streaming, {slots} slots"
+
+
+def plan_name(found: LayerPlan) -> str:
+    """What a plan comes to, for a table."""
+    return f"{found.resident} layers stay, {len(found.streamed)} stream" if found.streamed else "all layers fit"
 
 
 def moved_bytes(stream: CommandStream, first_record: int = 0) -> int:

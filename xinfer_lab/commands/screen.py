@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["layer_progress", "print_table", "screen_width"]
+__all__ = ["layer_progress", "print_table", "say_tier", "screen_width"]
 
 _WIDEST = 120
 
@@ -19,6 +19,11 @@ _WIDEST = 120
 def screen_width() -> int:
     """Columns to draw in: the terminal's, 80 where there is none; never below 40 or above 120."""
     return max(40, min(_WIDEST, Console().width))
+
+
+def say_tier(sentence: str) -> None:
+    """Say on standard error which host memory was chosen, and why."""
+    print(sentence, file=sys.stderr)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:

@@ -80,7 +80,8 @@ class VirtualClock:
         index, self._count = self._count, self._count + 1
         lane = getattr(record, "queue", HOST)
         if isinstance(record, Dispatch):
-            self._ready[HOST] += self.spec.submit_time
+            cost = self._kernels[record.kernel].cost(record.operands, record.params)
+            self._ready[HOST] += self.spec.submit_time * cost.launches
         start = max(self._ready[lane], self._ready[HOST])
         end, kind = start, ""
         match record:

@@ -19,10 +19,10 @@ class GpuSpec:
     """A GPU and its link to the host, as sustained (not datasheet) rates.
 
     Sizes in bytes, rates per second, times in seconds. ``flops`` is the dense half-precision rate; ``launch_time`` is
-    added to each dispatch; ``link_latency`` to each copy over the link; ``host_bandwidth`` is one thread's memcpy into
-    staging; ``submit_time`` is what submitting a dispatch costs the host, which works ahead of the queues.
-    ``kernel_copy``: bytes up to which a copy of the direct queue goes past the others on the link (`KERNEL_COPY`; 0:
-    none does).
+    added to each dispatch, and ``launch_gap`` for each launch that it is made of; ``link_latency`` to each copy over the
+    link; ``host_bandwidth`` is the host's memcpy into staging; ``submit_time`` is what submitting a launch costs the
+    host, which works ahead of the queues. ``kernel_copy``: bytes up to which a copy of the direct queue goes past the
+    others on the link (`KERNEL_COPY`; 0: none does).
     """
 
     name: str
@@ -35,6 +35,7 @@ class GpuSpec:
     host_bandwidth: float
     submit_time: float = 0.0
     kernel_copy: int = 0
+    launch_gap: float = 0.0
 
     def copy_time(self, size: int, *, over_link: bool = True) -> float:
         """Seconds that a copy of ``size`` bytes takes, over the link or inside device memory (read and written)."""
@@ -43,8 +44,9 @@ class GpuSpec:
         return self.launch_time + 2 * size / self.memory_bandwidth
 
     def dispatch_time(self, cost: Cost) -> float:
-        """Seconds that a kernel of ``cost`` takes: launch plus roofline, max(FLOPs / rate, bytes / bandwidth)."""
-        return self.launch_time + max(cost.flops / self.flops, cost.bytes / self.memory_bandwidth)
+        """Seconds that a kernel of ``cost`` takes: launches plus roofline, max(FLOPs / rate, bytes / bandwidth)."""
+        launches = self.launch_time + self.launch_gap * cost.launches
+        return launches + max(cost.flops / self.flops, cost.bytes / self.memory_bandwidth)
 
     @classmethod
     def lab(cls, ratio: float, *, layer_bytes: int, layer_cost: Cost, transfer_time: float = 1e-3) -> GpuSpec:

@@ -36,10 +36,12 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command costs: ``flops`` floating-point operations, ``bytes`` moved through device memory."""
+    """What a command costs: ``flops`` floating-point operations, ``bytes`` moved through device memory, and the
+    ``launches`` of a GPU's own kernels that it is made of."""
 
     flops: float
     bytes: float
+    launches: int = 1
 
 
 @dataclass(frozen=True, slots=True)

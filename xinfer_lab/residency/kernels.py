@@ -56,8 +56,13 @@ def _dtype(view: View) -> torch.dtype:
     return dtype
 
 
-def _cost(work: costs.Work) -> Cost:
-    return Cost(float(work.flops), float(work.bytes_read + work.bytes_written))
+def _cost(work: costs.Work, launches: int = 1) -> Cost:
+    return Cost(float(work.flops), float(work.bytes_read + work.bytes_written), launches)
+
+
+_LAYER_LAUNCHES, _HEAD_LAUNCHES = 41, 9
+"""Kernels that torch launches on a GPU for a layer and for the head, as its profiler counts them; a few more or less by
+shape and version."""
 
 
 # embed: tokens [B, T] int64, weight [V, H] -> out [B, T, H]
@@ -199,7 +204,7 @@ DECODER_LAYER = KERNELS.register(
         name="decoder_layer",
         run=_run_layer,
         access=_layer_access,
-        cost=lambda o, p: _cost(_layer_work(o, p)),
+        cost=lambda o, p: _cost(_layer_work(o, p), _LAYER_LAUNCHES),
         workspace=_layer_workspace,
         check=_check_layer,
     )
@@ -247,7 +252,7 @@ LM_HEAD = KERNELS.register(
         name="lm_head",
         run=lambda t, p: layers.lm_head(t["hidden"], t["norm"], t["weight"], t["out"], float(p["rms_norm_eps"] or 0)),
         access=_head_access,
-        cost=lambda o, _: _cost(_head_work(o)),
+        cost=lambda o, _: _cost(_head_work(o), _HEAD_LAUNCHES),
         workspace=lambda o, _: _head_work(o).workspace,
         check=_check_head,
     )

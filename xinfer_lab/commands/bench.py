@@ -1,0 +1,123 @@
+"""`xinfer-lab bench`: what a card makes of every residency, beside what others do; or what the clock expects."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import typer
+
+from xinfer_lab.bench.measure import Workload, predict_model
+from xinfer_lab.bench.rows import Report, Row
+from xinfer_lab.bench.suite import Settings, run_suite, workloads
+from xinfer_lab.bench.tables import COLUMNS, charts, markdown, row_cells
+from xinfer_lab.commands.devices import gpu_spec
+from xinfer_lab.commands.faults import CommandError
+from xinfer_lab.commands.runs import describe_model
+from xinfer_lab.commands.screen import print_table
+from xinfer_lab.commands.simulate import find_config
+from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.factories import (
+    SourceFactory,
+    planned_layers,
+    resident_layers,
+    serial_layers,
+    streaming_layers,
+)
+from xinfer_lab.residency.plan import Plan, Shape, make_plan
+from xinfer_lab.views.scale import format_time
+
+__all__ = ["bench", "parse_counts"]
+
+
+def parse_counts(text: str) -> tuple[int, ...]:
+    """Token counts written as ``8192,16384``; empty for ''. Raises `CommandError`."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    for part in parts:
+        if not part.isdecimal() or int(part) < 2:
+            raise CommandError(f"a prefill has 2 tokens or more; write them as 8192,16384, not {part!r}")
+    return tuple(int(part) for part in parts)
+
+
+def bench(model: str, *, layers: int | None, settings: Settings, out: Path, simulate: bool, gpu: str) -> int:
+    """Measure (or with ``simulate``, predict for ``gpu``) and print; a measured report goes to ``out`` as JSON,
+    Markdown and charts. 1 if the bytes of one of our rows are not those of the resident run."""
+    config = find_config(model)
+    if layers is not None:
+        if layers < 3:
+            raise CommandError(f"with fewer than 3 layers nothing streams: --layers {layers}")
+        config = dataclasses.replace(config, num_hidden_layers=layers)
+    if simulate:
+        return _simulate(config, settings, gpu_spec(gpu))
+    if not torch.cuda.is_available():
+        raise CommandError(
+            "bench measures a GPU, and torch finds no CUDA device here; add --simulate to see what the virtual clock "
+            "expects of one"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    typer.echo(f"{describe_model(config)}, on {torch.cuda.get_device_name()}; this takes minutes", err=True)
+    report = run_suite(config, settings, torch.device("cuda", torch.cuda.current_device()), _say)
+    _write(report, out)
+    print_table(COLUMNS, [row_cells(row) for row in report.rows], left=2)
+    for name, value in report.ratios.items():
+        typer.echo(f"{value:8.3f}  {name}")
+    typer.echo(f"{out}: report.json, report.md and the charts")
+    for row in report.rows:
+        if row.failed:
+            typer.echo(f"FAILED: {row.name}, {row.workload}: its bytes are not those of the resident run")
+    return 1 if report.failed else 0
+
+
+def _say(row: Row) -> None:
+    took = format_time(row.timing.median) if row.timing is not None else f"not run: {row.note}"
+    typer.echo(f"{row.name}, {row.workload}: {took}", err=True)
+
+
+def _write(report: Report, out: Path) -> None:
+    (out / "report.json").write_text(json.dumps(report.to_dict(), indent=1), encoding="utf-8")
+    (out / "report.md").write_text(markdown(report), encoding="utf-8")
+    for stem, picture in charts(report).items():
+        picture.save(out / f"{stem}.svg")
+
+
+def _simulate(config: Qwen2Config, settings: Settings, spec: GpuSpec) -> int:
+    typer.echo(f"{describe_model(config)}; the virtual clock's figures for {spec.name}, nothing is measured")
+    rows = []
+    for workload in workloads(settings):
+        rows += [
+            [name, workload.name, format_time(predict_model(config, factory, workload, spec)), format_bytes(moved)]
+            for name, factory, moved in _residencies(config, settings, workload)
+        ]
+    print_table(["", "pass", "expected", "moved a pass"], rows, left=2)
+    return 0
+
+
+def _residencies(
+    config: Qwen2Config, settings: Settings, workload: Workload
+) -> Sequence[tuple[str, SourceFactory, int]]:
+    shape = Shape(workload.context, chunk=workload.chunk)
+    everything = make_plan(config, shape, None)
+    moved = config.num_hidden_layers * everything.layer_bytes
+    found = [("resident", resident_layers(), 0), ("serial, pinned", serial_layers(), moved)]
+    found += [
+        (f"streaming, {pool} slots", streaming_layers(pool), moved)
+        for pool in settings.pools
+        if pool < config.num_hidden_layers
+    ]
+    if settings.budget is None:
+        return found
+    for codec in ("none", *settings.codecs):
+        with contextlib.suppress(RequestError):
+            plan: Plan = make_plan(config, shape, settings.budget, compress=codec)
+            kind = "planned" if plan.compress == "none" else f"compressed {codec}"
+            name = f"{kind}, {format_bytes(settings.budget)}"
+            if not any(name == known for known, _, _ in found):
+                found.append((name, planned_layers(plan), plan.moved))
+    return found
