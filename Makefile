@@ -85,6 +85,10 @@ lint: $(STAMP) ## ruff, mypy, and the direction of imports
 lab: $(STAMP) ## open the labs in JupyterLab; it asks nothing of other hosts
 	JUPYTER_CONFIG_PATH='$(CURDIR)/config/jupyter' '$(PY)' -m jupyterlab labs $(ARGS)
 
+.PHONY: bench
+bench: $(STAMP) ## measure this machine's GPU beside what others do (ARGS="32b --layers 32 --vram 12GiB")
+	'$(BIN)/xinfer-lab' bench $(ARGS)
+
 .PHONY: map
 map: $(STAMP) ## write docs/map.md from the modules' docstrings
 	'$(PY)' tools/code_map.py

@@ -84,3 +84,13 @@ def test_tables_and_charts_say_what_was_measured(report):
     assert set(pictures) == {"decode", "waterfall-decode"}
     assert "compressed 3bit, 12.00 GiB: 250 ms" in pictures["waterfall-decode"].alt
     assert "streaming, 3 slots" not in pictures["decode"].alt
+
+
+def test_a_link_that_changed_meanwhile_is_said_aloud(report):
+    import dataclasses
+
+    name = "to device, pinned, 1024 MiB"
+    steady = dataclasses.replace(report, link={name: 50e9, f"{name}, after the rows": 49.5e9})
+    changed = dataclasses.replace(report, link={name: 50e9, f"{name}, after the rows": 40e9})
+    assert "Run again" not in markdown(steady)
+    assert "The link's rate changed by 20 % between rows" in markdown(changed)

@@ -21,7 +21,7 @@ from xinfer_lab.residency.factories import resident_layers
 from xinfer_lab.residency.kernels import DECODER_LAYER
 from xinfer_lab.residency.model import QwenModel
 
-__all__ = ["LINK_SIZES", "measure_link", "measure_spec"]
+__all__ = ["LINK_SIZES", "measure_link", "measure_pinned_rate", "measure_spec"]
 
 LINK_SIZES = (2**21, 2**26, 2**30)
 """Bytes of single copies: a page, a tensor, a layer."""
@@ -67,6 +67,14 @@ def measure_link(device: torch.device) -> dict[str, float]:
     pinned.close()
     other.close()
     return rates
+
+
+def measure_pinned_rate(device: torch.device, size: int = LINK_SIZES[-1]) -> float:
+    """Bytes a second of single copies of ``size`` bytes from pinned memory to the device, now."""
+    there, pinned = torch.empty(size, dtype=torch.uint8, device=device), PinnedMemory(size)
+    rate = size / _seconds(lambda: there.copy_(pinned.tensor, non_blocking=True))
+    pinned.close()
+    return rate
 
 
 def _both_ways(there: torch.Tensor, pinned: PinnedMemory, back: torch.Tensor, other: PinnedMemory) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from xinfer_lab.bench.calibrate import measure_link, measure_spec
+from xinfer_lab.bench.calibrate import measure_link, measure_pinned_rate, measure_spec
 from xinfer_lab.bench.drawn import DrawnWeights
 from xinfer_lab.bench.encoded_store import EncodedStore
 from xinfer_lab.bench.entries import (
@@ -164,9 +164,12 @@ def _measure_all(
 ) -> None:
     settings, which = suite.settings, workloads(suite.settings)
     decode, *prefills = which
+    link["to device, pinned, 1024 MiB, before the rows"] = measure_pinned_rate(suite.device)
     suite.measure(resident_entry(), store, spec, which)
     for entry in _entries(suite, store, weights):
         suite.measure(entry, store, spec, which if entry.hides else [decode, *prefills[:1]])
+    # A link that others use too changes: then ratios of rows measured far apart say little.
+    link["to device, pinned, 1024 MiB, after the rows"] = measure_pinned_rate(suite.device)
     kept = 0
     if settings.budget is not None:
         with contextlib.suppress(RequestError):

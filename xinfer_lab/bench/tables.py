@@ -11,7 +11,7 @@ from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.scale import format_time
 from xinfer_lab.views.value_bars import ValueBar, value_bars
 
-__all__ = ["COLUMNS", "charts", "markdown", "row_cells"]
+__all__ = ["COLUMNS", "charts", "link_change", "markdown", "row_cells"]
 
 COLUMNS = (
     "", "pass", "median", "least", "most", "GB/s\nmoved", "predicted", "bound", "peak", "planned", "max abs\ndiff",
@@ -79,10 +79,21 @@ def markdown(report: Report) -> str:
     lines = [", ".join(f"{name} {value}" for name, value in report.machine.items()), ""]
     lines += _table(("link", "GB/s"), [(name, f"{rate / 1e9:.1f}") for name, rate in report.link.items()])
     lines += _table([column.replace("\n", " ") for column in COLUMNS], [row_cells(row) for row in report.rows])
+    if (change := link_change(report)) > _CHANGE:
+        lines += [f"The link's rate changed by {100 * change:.0f} % between rows: others use it too. Run again.", ""]
     notes = [f"* {row.name}, {row.workload}: {row.note}" for row in report.rows if row.note]
     lines += [*notes, ""] if notes else []
     lines += _table(("ratio", ""), [(name, f"{value:.3f}") for name, value in report.ratios.items()])
     return "\n".join(lines)
+
+
+_CHANGE = 0.03
+
+
+def link_change(report: Report) -> float:
+    """How far the link's rates lie apart that were measured during the run, as a share of the largest."""
+    rates = [rate for name, rate in report.link.items() if name.startswith("to device, pinned, 1024 MiB")]
+    return 1 - min(rates) / max(rates) if rates else 0.0
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -19,10 +19,10 @@ class GpuSpec:
     """A GPU and its link to the host, as sustained (not datasheet) rates.
 
     Sizes in bytes, rates per second, times in seconds. ``flops`` is the dense half-precision rate; ``launch_time`` is
-    added to each dispatch, and ``launch_gap`` for each launch that it is made of; ``link_latency`` to each copy over the
-    link; ``host_bandwidth`` is the host's memcpy into staging; ``submit_time`` is what submitting a launch costs the
-    host, which works ahead of the queues. ``kernel_copy``: bytes up to which a copy of the direct queue goes past the
-    others on the link (`KERNEL_COPY`; 0: none does).
+    added to each dispatch, and ``launch_gap`` for each launch that it is made of; ``link_latency`` to each copy over
+    the link; ``host_bandwidth`` is the host's memcpy into staging; ``submit_time`` is what submitting a launch costs
+    the host, which works ahead of the queues. ``kernel_copy``: bytes up to which a copy of the direct queue goes past
+    the others on the link (`KERNEL_COPY`; 0: none does).
     """
 
     name: str
