@@ -12,7 +12,7 @@ from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.report import Misconception, Report
 from xinfer_lab.grading.values import BadData, Opaque, Value, decode, shown
 
-__all__ = ["Difference", "Judge", "Outcome", "Refuses", "WrongModel", "first_difference", "verify_values"]
+__all__ = ["Difference", "Judge", "Outcome", "Refuses", "WrongModel", "equal", "first_difference", "verify_values"]
 
 Inputs = Mapping[str, Value]
 
@@ -76,7 +76,8 @@ class Judge:
 
     ``truth(inputs)`` is the right value, or `Refuses`. ``call`` writes a case as the call that a student would make.
     ``also(inputs, outcome)`` may find fault with how a right value came about. ``compare`` replaces equality of values.
-    ``of_a_call`` is false where the answer is a value that was typed in, not a function.
+    ``of_a_call`` is false where the answer is a value that was typed in, not a function. ``tried`` says, for
+    a wrong outcome, what came of trying it.
     """
 
     truth: Callable[[Inputs], Value]
@@ -87,6 +88,7 @@ class Judge:
     also: Callable[[Inputs, Outcome], Difference | None] | None = None
     compare: Callable[[Value, Value, str], Difference | None] | None = None
     of_a_call: bool = True
+    tried: Callable[[Inputs, Outcome], str] | None = None
 
 
 def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object) -> Report:
@@ -112,8 +114,8 @@ def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object)
             expected=difference.expected,
             got=difference.got,
             line=outcome.line or defined,
-            misconception=_misconception(judge, [(case, outcome) for case, outcome, _ in wrong]),
-            hint=difference.hint,
+            misconception=_misconception(judge, list(zip(cases, outcomes, strict=False))),
+            hint=judge.tried(case.inputs, outcome) if judge.tried and outcome.raised is None else difference.hint,
             checked=len(outcomes),
         )
     if not cases or len(outcomes) < len(cases):
@@ -135,7 +137,7 @@ def _judge(judge: Judge, case: Case, outcome: Outcome) -> Difference | None:
     if judge.of_a_call and outcome.value is None and truth is not None:
         hint = "Does every path through the function end in `return`?"
         return Difference("", shown(truth), "None", f"It returned nothing; a {judge.noun} was asked for.", hint)
-    difference = (judge.compare or _equal)(truth, outcome.value, judge.noun)
+    difference = (judge.compare or equal)(truth, outcome.value, judge.noun)
     if difference is None and judge.also is not None:
         difference = judge.also(case.inputs, outcome)
     return difference
@@ -174,7 +176,8 @@ def _same_list(expected: list[Value], got: list[Value]) -> bool:
     return first_difference(expected, got) is None
 
 
-def _equal(expected: Value, got: Value, noun: str) -> Difference | None:
+def equal(expected: Value, got: Value, noun: str) -> Difference | None:
+    """How two decoded values part, None where they are equal: the usual ``compare`` of a judge."""
     found = first_difference(expected, got)
     if found is None:
         return None
@@ -182,6 +185,8 @@ def _equal(expected: Value, got: Value, noun: str) -> Difference | None:
     hint = None
     if type(right) is int and type(given) is int:
         hint = f"Yours is {given - right:+,} away from it."
+    elif type(right) is int and type(given) is float:
+        hint = "A whole number was asked for: divide with //, not with /."
     headline = f"The {noun} is another one." if not why else f"The {noun} is not of the form that was asked for: {why}."
     return Difference(path, _side(right), _side(given), headline, hint)
 
@@ -254,12 +259,13 @@ def _type_name(value: Value) -> str:
     return f"a {type(value).__name__}"
 
 
-def _misconception(judge: Judge, wrong: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
+def _misconception(judge: Judge, outcomes: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
+    """The known wrong idea, or the sum of two, that gives exactly what the answer gave, in the cases it got right too."""
     for model in judge.wrong:
-        if all(_explains(judge, model, case, outcome) for case, outcome in wrong):
+        if all(_explains(judge, model, case, outcome) for case, outcome in outcomes):
             return model.misconception
     for first, second in combinations(judge.wrong, 2):
-        if all(_explains_together(judge, first, second, case, outcome) for case, outcome in wrong):
+        if all(_explain_together(judge, first, second, case, outcome) for case, outcome in outcomes):
             return Misconception(f"{first.name}; and {second.name}", f"{first.explanation} {second.explanation}")
     return None
 
@@ -270,15 +276,15 @@ def _explains(judge: Judge, model: WrongModel, case: Case, outcome: Outcome) -> 
         if outcome.raised is None or predicted.type not in outcome.bases:
             return False
         return predicted.args is None or _same_list(list(predicted.args), list(outcome.args))
-    return outcome.raised is None and (judge.compare or _equal)(predicted, outcome.value, judge.noun) is None
+    return outcome.raised is None and (judge.compare or equal)(predicted, outcome.value, judge.noun) is None
 
 
-def _explains_together(judge: Judge, first: WrongModel, second: WrongModel, case: Case, outcome: Outcome) -> bool:
+def _explain_together(judge: Judge, first: WrongModel, second: WrongModel, case: Case, outcome: Outcome) -> bool:
     truth, one, two = judge.truth(case.inputs), first.model(case.inputs), second.model(case.inputs)
     numbers = (truth, one, two, outcome.value)
     if outcome.raised or not all(type(number) is int for number in numbers):
         return False
-    return one != truth and two != truth and one + two - truth == outcome.value
+    return bool(one + two - truth == outcome.value)
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:
