@@ -21,6 +21,7 @@ __all__ = [
     "parity",
     "right_layers",
     "right_queues",
+    "slots_filled_first",
     "uploads_ahead",
     "uploads_overlap",
 ]
@@ -41,10 +42,10 @@ _RACES = {
 
 def given_inputs_only(evidence: Evidence) -> Fault | None:
     """Every byte comes from the model's weights or from the given tokens."""
-    feed = evidence.case.feed()
-    given = {f"tokens[{step}]": tokens.numpy().tobytes() for step, tokens in enumerate(feed)}
-    for name, data in evidence.stream.inputs.items():
-        if given.get(name) != data:
+    given = {tokens.numpy().tobytes() for tokens in evidence.case.feed()}
+    inputs = evidence.stream.inputs
+    for name, data in inputs.items():
+        if bytes(data) not in given:
             return Fault(
                 "inputs",
                 "The stream brings bytes of its own.",
@@ -54,7 +55,7 @@ def given_inputs_only(evidence: Evidence) -> Fault | None:
             )
     weights = evidence.case.weights()
     for index, record in enumerate(evidence.stream):
-        if isinstance(record, HostWrite) and record.source.name not in given and weights.nbytes(record.source.name) is None:
+        if isinstance(record, HostWrite) and record.source.name not in inputs and weights.nbytes(record.source.name) is None:
             return Fault("inputs", f"The source {record.source.name!r} is no weight of the model.", records=(index,))
     return None
 
@@ -169,6 +170,22 @@ def each_step_uploads_once(evidence: Evidence) -> Fault | None:
             got=f"{format_bytes(wasted)} uploaded for nothing, first layer {extra[0].layer}",
             records=(extra[0].record,),
         )
+    return None
+
+
+def slots_filled_first(evidence: Evidence) -> Fault | None:
+    """The uploads for the first ``pool`` steps are submitted before the first layer is computed: every slot is put to use."""
+    computes = evidence.program.computes
+    for compute in computes[: evidence.case.pool]:
+        if compute.uploads and max(compute.uploads) > computes[0].record:
+            return Fault(
+                "not-filled",
+                f"Not all slots are filled at the start: layer {compute.step % evidence.case.layers} comes later.",
+                expected=f"the uploads for the first {evidence.case.pool} steps submitted before step 0 is computed",
+                got=f"the upload for step {compute.step} submitted after it",
+                records=(max(compute.uploads), computes[0].record),
+                hint="Fill every slot in begin: nobody reads them yet.",
+            )
     return None
 
 
