@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
 from xinfer_lab.device.hazards import Hazard
-from xinfer_lab.device.records import HostRead, HostWait, HostWrite, Wait
+from xinfer_lab.device.records import AssumeCommon, HostRead, HostWait, HostWrite, Wait
 from xinfer_lab.grading.programs.evidence import Evidence, Fault, reference_logits
 from xinfer_lab.residency.parity import compare_logits, parity_line
 
@@ -16,6 +16,7 @@ __all__ = [
     "each_step_uploads_once",
     "given_inputs_only",
     "host_never_blocks",
+    "host_waits_for_readers_only",
     "no_hazard",
     "no_state_fault",
     "parity",
@@ -117,14 +118,18 @@ def no_state_fault(evidence: Evidence) -> Fault | None:
     if not evidence.findings.state_faults:
         return None
     fault = evidence.findings.state_faults[0]
-    records = (fault.record,) if fault.first is None else (fault.record, fault.first)
+    claims = [
+        index
+        for index in range(fault.first or 0, fault.record)
+        if isinstance(claim := evidence.stream[index], AssumeCommon) and claim.buffer == fault.buffer
+    ]
+    records = [*(claims if fault.kind == "rejected" else ()), fault.record]
     return Fault(
         f"state:{fault.kind}",
-        fault.headline,
+        f"{fault.headline[0].upper()}{fault.headline[1:]}.",
         expected="tracker == device state at each ExecuteCommandLists, and no barrier from a state that is not there",
         got=fault.report(evidence.text_of),
-        records=records,
-        show=False,
+        records=tuple(records if fault.first is None else [*records, fault.first]),
     )
 
 
@@ -246,11 +251,20 @@ def _ordered(evidence: Evidence, upload: int, step: int, between: int) -> Fault:
 
 def host_never_blocks(evidence: Evidence) -> Fault | None:
     """While the passes run, the host waits for nothing but the logits: waiting for layers is the queues' business."""
+    return _host_blocks(evidence, lambda fence: fence == "done")
+
+
+def host_waits_for_readers_only(evidence: Evidence) -> Fault | None:
+    """As `host_never_blocks`, but the host may wait until a layer has been computed: to give its memory back."""
+    return _host_blocks(evidence, lambda fence: fence == "done" or fence.startswith("consumed."))
+
+
+def _host_blocks(evidence: Evidence, allowed: Callable[[str], bool]) -> Fault | None:
     logits = [i for i, record in enumerate(evidence.stream) if isinstance(record, HostRead)]
     last = logits[-1] if logits else len(evidence.stream)
     for index in range(evidence.first_pass, last):
         record = evidence.stream[index]
-        if isinstance(record, HostWait) and record.fence != "done":
+        if isinstance(record, HostWait) and not allowed(record.fence):
             return Fault(
                 "host-blocks",
                 "The host blocks while the passes run.",
