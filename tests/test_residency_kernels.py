@@ -231,7 +231,7 @@ def test_any_layer_that_passes_the_check_keeps_to_its_declaration(
         with pytest.raises(KernelError, match="decoder_layer: "):
             case.kernel.check(case.operands, case.params)
         return
-    reads, writes = declared(case)
+    _, writes = declared(case)
     arena = filled(case)
     after = run(case, arena)
     assert torch.equal(after[~writes], arena[~writes])

@@ -416,16 +416,16 @@ def test_tokens_that_do_not_fit_are_refused_and_change_nothing(
     models: Models, tokens: torch.Tensor, message: str
 ) -> None:
     right = models.resident(tiny(LAYERS), context=12, chunk=8)
-    with EmulatedDevice() as device:
-        with QwenModel.load_streaming(models.path(tiny(LAYERS)), device, 2, context=12, chunk=8) as model:
-            before = len(device.stream)
-            with pytest.raises(RequestError, match=message):
-                model.forward(tokens)
-            assert len(device.stream) == before
-            assert_equal(right.logits[:1], [model.forward(PROMPT)])
+    path = models.path(tiny(LAYERS))
+    with EmulatedDevice() as device, QwenModel.load_streaming(path, device, 2, context=12, chunk=8) as model:
+        before = len(device.stream)
+        with pytest.raises(RequestError, match=message):
+            model.forward(tokens)
+        assert len(device.stream) == before
+        assert_equal(right.logits[:1], [model.forward(PROMPT)])
+        model.forward(PROMPT)
+        with pytest.raises(RequestError, match="room for 12 tokens: 10 are there and 5 are to come"):
             model.forward(PROMPT)
-            with pytest.raises(RequestError, match="room for 12 tokens: 10 are there and 5 are to come"):
-                model.forward(PROMPT)
 
 
 SOURCES = {

@@ -1,9 +1,10 @@
-"""The staging ring: ranges of pinned memory, round and round, none of them handed out while a copy may still read it."""
+"""The staging ring: ranges of pinned memory, round and round, none handed out while a copy may still read it."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.models import tiny
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.errors import BufferRangeError
 from xinfer_lab.device.gpu_spec import GPU_SPECS
@@ -13,7 +14,6 @@ from xinfer_lab.qwen2 import layer_layout
 from xinfer_lab.residency.host import PinnedLayers, StagedLayers
 from xinfer_lab.residency.staging import StagingRing
 from xinfer_lab.residency.weights import SizedWeights
-from tests.models import tiny
 
 
 class Bench:

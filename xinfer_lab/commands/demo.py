@@ -72,8 +72,10 @@ def _show(checkpoint: Checkpoint, where: str) -> int:
     reports = [report for item in runs.values() for report in item.reports]
     for report in reports:
         typer.echo(f"\n{report}")
+    hazards = sum(len(item.run.hazards) for item in runs.values())
+    faults = f"\nstate faults: {len(reports) - hazards}" if len(reports) > hazards else ""
     verdict = compare(runs["resident"], runs["streaming"], "streaming")
-    typer.echo(f"\nhazards: {len(reports)}\n{verdict.line}")
+    typer.echo(f"\nhazards: {hazards}{faults}\n{verdict.line}")
     return 0 if verdict.equal and not reports else 1
 
 

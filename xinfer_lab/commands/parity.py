@@ -31,10 +31,6 @@ class Comparison:
 def compare(resident: Finished, other: Finished, name: str) -> Comparison:
     """``other`` against ``resident``. Only equal bytes, free of NaN, are called 0."""
     equal, largest = compare_logits(resident.run.logits, other.run.logits)
-    if not equal and largest == 0:
-        return Comparison(
-            False, largest, f"{name} vs resident: equal numbers, but different bytes (zeros differ in sign)"
-        )
     return Comparison(equal, largest, parity_line(largest, name))
 
 

@@ -80,7 +80,7 @@ class QwenModel:
         self.batch, self.context, self.chunk = batch, context, chunk
         self.positions = chunk if positions is None else min(positions, chunk)
         self.position = 0
-        self.steps_left = 0
+        self.steps_left = self._announced = 0
         self._buffers: list[Buffer] = []
         self._checkpoint: Checkpoint | None = None
         self._hidden_out: ReadbackHeap | None = None
@@ -122,9 +122,9 @@ class QwenModel:
     ) -> QwenModel:
         """The checkpoint at ``path`` with its layers streaming through ``pool`` slots.
 
-        A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a pinned
-        copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through which each
-        layer is copied from the mapped files whenever it is uploaded.
+        A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a
+        pinned copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through
+        which each layer is copied from the mapped files whenever it is uploaded.
         """
         return cls._open(path, device, streaming_layers(pool, host_memory, on_layer), shape)
 
@@ -152,7 +152,7 @@ class QwenModel:
             if checkpoint is not path:
                 checkpoint.close()
             raise
-        # What was read so far was copied: pages that stay mapped would only be a second copy. Staged layers map them again.
+        # What was read so far was copied: pages that stay mapped would be a second copy. Staged layers map them again.
         checkpoint.unmap()
         if checkpoint is not path:
             model._checkpoint = checkpoint
@@ -161,9 +161,14 @@ class QwenModel:
     # Running
 
     def begin(self, steps: int) -> None:
-        """Announce ``steps`` forward passes, so that layers can be fetched ahead across them."""
-        self.source.begin(steps)
-        self.steps_left = steps
+        """Announce ``steps`` forward passes, so that layers can be fetched ahead across them.
+
+        The source begins with the first of them, behind its tokens: they cross the same link, and everything would stand still
+        if they had to wait there for the first layers. Raises ValueError for less than 1.
+        """
+        if steps < 1:
+            raise ValueError(f"a run has at least one step, not {steps}")
+        self.steps_left = self._announced = steps
 
     def forward(
         self, tokens: torch.Tensor, *, on_layer: Callable[[int, torch.Tensor], None] | None = None
@@ -172,8 +177,9 @@ class QwenModel:
 
         P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the model's
         dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each layer).
-        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any other
-        error the sequence is as it was before the call: the pass is brought to its end unused, and the next one may follow.
+        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any
+        other error the sequence is as it was before the call: the pass is brought to its end unused, and the next one
+        may follow.
         """
         tokens = self._checked(tokens)
         if self.steps_left == 0:
@@ -182,6 +188,9 @@ class QwenModel:
         layers = iter(range(self.config.num_hidden_layers))
         try:
             hidden = self._embed(tokens)
+            if self._announced:
+                announced, self._announced = self._announced, 0
+                self.source.begin(announced)
             for layer in layers:
                 self._run_layer(layer, hidden)
                 if on_layer is not None:
@@ -197,12 +206,14 @@ class QwenModel:
         return logits
 
     def _leave_pass(self, rest: list[int]) -> None:
-        if len(rest) < self.config.num_hidden_layers:
-            self.steps_left -= 1
-            for layer in rest:
-                self.source.ensure(layer)
-                self.source.release(layer)
-        self._finish()
+        try:
+            if len(rest) < self.config.num_hidden_layers:
+                self.steps_left -= 1
+                for layer in rest:
+                    self.source.ensure(layer)
+                    self.source.release(layer)
+        finally:
+            self._finish()
 
     def _run_layer(self, layer: int, hidden: View) -> None:
         weights = self.source.ensure(layer)
@@ -305,7 +316,7 @@ class QwenModel:
         ]
         self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
         self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
-        self._done = device.create_fence("done")
+        self._done = device.create_fence(device.fresh_name("done"))
         uploader = Uploader(device, max(place.nbytes for place in layout.tensors))
         for place in layout.tensors:
             uploader.upload(resident, place.offset, Source(place.name, 0, place.nbytes))

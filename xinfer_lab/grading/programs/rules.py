@@ -251,20 +251,22 @@ def _ordered(evidence: Evidence, upload: int, step: int, between: int) -> Fault:
 
 def host_never_blocks(evidence: Evidence) -> Fault | None:
     """While the passes run, the host waits for nothing but the logits: waiting for layers is the queues' business."""
-    return _host_blocks(evidence, lambda fence: fence == "done")
+    return _host_blocks(evidence, lambda fence: False)
 
 
 def host_waits_for_readers_only(evidence: Evidence) -> Fault | None:
     """As `host_never_blocks`, but the host may wait until a layer has been computed: to give its memory back."""
-    return _host_blocks(evidence, lambda fence: fence == "done" or fence.startswith("consumed."))
+    return _host_blocks(evidence, lambda fence: fence.startswith("consumed."))
 
 
-def _host_blocks(evidence: Evidence, allowed: Callable[[str], bool]) -> Fault | None:
+def _host_blocks(evidence: Evidence, also: Callable[[str], bool]) -> Fault | None:
     logits = [i for i, record in enumerate(evidence.stream) if isinstance(record, HostRead)]
     last = logits[-1] if logits else len(evidence.stream)
     for index in range(evidence.first_pass, last):
         record = evidence.stream[index]
-        if isinstance(record, HostWait) and not allowed(record.fence):
+        if not isinstance(record, HostWait) or isinstance(evidence.stream[index + 1], HostRead):
+            continue
+        if not also(record.fence):
             return Fault(
                 "host-blocks",
                 "The host blocks while the passes run.",

@@ -18,12 +18,17 @@ def _waits(evidence: Evidence, queue: str, fence: str) -> list[int]:
 
 
 def _filled(evidence: Evidence) -> list[tuple[int, int | None]]:
-    """Layer and slot of each upload, in order."""
-    return [(upload.layer, slot_of_buffer(upload.dst.buffer)) for upload in evidence.program.uploads]
+    """Layer and slot of each upload, in order; the copies of one upload count once."""
+    copies = [(upload.layer, slot_of_buffer(upload.dst.buffer)) for upload in evidence.program.uploads]
+    return [copy for copy, before in zip(copies, [None, *copies], strict=False) if copy != before]
 
 
 def _race(kind: str, evidence: Evidence, fault: Fault) -> bool:
     return fault.kind == f"hazard:{kind}"
+
+
+def _waits_for_itself(evidence: Evidence, fault: Fault) -> bool:
+    return fault.kind.startswith("hazard") and any(hazard.kind == "self-wait" for hazard in evidence.findings.hazards)
 
 
 def _counts_layers(values: list[int], evidence: Evidence) -> bool:
@@ -42,38 +47,37 @@ def _refused(words: str, evidence: Evidence, fault: Fault) -> bool:
     return fault.kind == "raised:FenceError" and words in fault.got
 
 
-def _all_at_start(evidence: Evidence, fault: Fault) -> bool:
-    uploads = len({(layer, slot) for layer, slot in _filled(evidence)})
-    return fault.kind == "raised:EarlyWait" and not evidence.program.computes and uploads >= evidence.case.pool
+def _too_many_at_start(evidence: Evidence, fault: Fault) -> bool:
+    early = fault.kind == "raised:EarlyWait" and fault.got.startswith("the copy queue waits")
+    return early and not evidence.program.computes and len(_filled(evidence)) >= evidence.case.pool
 
 
 def _by_layer(evidence: Evidence, fault: Fault) -> bool:
-    filled, pool = _filled(evidence), evidence.case.pool
-    wrapped = any(compute.step >= evidence.case.layers for compute in evidence.program.computes)
+    filled, pool, layers = _filled(evidence), evidence.case.pool, evidence.case.layers
+    wrapped = len(filled) > layers and layers % pool != 0
     return fault.kind == "wrong-layer" and wrapped and all(slot == layer % pool for layer, slot in filled)
 
 
 def _never_refilled(evidence: Evidence, fault: Fault) -> bool:
-    slots = [slot for _, slot in _filled(evidence)]
-    per_slot = len(evidence.program.uploads) / max(1, len(set(slots)))
-    return fault.kind in ("wrong-layer", "not-uploaded") and bool(slots) and per_slot <= 2
+    return fault.kind in ("wrong-layer", "not-uploaded") and 0 < len(_filled(evidence)) <= evidence.case.pool
 
 
 def _one_slot(evidence: Evidence, fault: Fault) -> bool:
-    slots = {slot for _, slot in _filled(evidence)}
-    return len(slots) == 1 and len(evidence.program.uploads) > 2 and not fault.kind.startswith("raised")
+    filled = _filled(evidence)
+    return len({slot for _, slot in filled}) == 1 < len(filled) and not fault.kind.startswith("raised")
 
 
 def _second_run(evidence: Evidence, fault: Fault) -> bool:
     wrong = next((c for c in evidence.program.computes if c.layers != (c.step % evidence.case.layers,)), None)
     start = (evidence.case.steps - 1) * evidence.case.layers
-    return fault.kind in ("wrong-layer", "not-uploaded") and wrong is not None and wrong.step >= start
+    return fault.kind in ("wrong-layer", "not-uploaded") and wrong is not None and wrong.step == start
 
 
 def _serial(evidence: Evidence, fault: Fault) -> bool:
     computes = evidence.program.computes
-    return fault.kind in ("late-upload", "not-filled") and all(
-        min(later.uploads, default=-1) > earlier.record for earlier, later in zip(computes, computes[1:], strict=False)
+    return fault.kind in ("late-upload", "not-filled", "no-overlap") and all(
+        later.uploads and evidence.ordering.before(earlier.record, min(later.uploads))
+        for earlier, later in zip(computes, computes[1:], strict=False)
     )
 
 
@@ -86,12 +90,12 @@ MISCONCEPTIONS = (
         "The wrong queue waits",
         "A wait holds back the queue that it is given to. The one that would run too far has to wait: the direct queue for a copy, "
         "the copy queue for a reader. A queue that waits for its own signal waits for nothing.",
-        lambda evidence, fault: _race("self-wait", evidence, fault),
+        _waits_for_itself,
     ),
     Named(
-        "Everything is uploaded at the start",
+        "More than N layers at the start",
         "N slots hold N layers. The upload for step s + N has to wait for the reader of step s, and nobody was asked to signal that yet.",
-        _all_at_start,
+        _too_many_at_start,
     ),
     Named(
         "Wait before signal",
@@ -119,12 +123,6 @@ MISCONCEPTIONS = (
         lambda evidence, fault: fault.kind in ("raised:OutOfDeviceMemory", "over-budget"),
     ),
     Named(
-        "Slot by layer number",
-        "slot = layer % N breaks where one pass ends and the next begins, unless N divides L: the last layers and the first "
-        "ones of the next token then meet in one slot. Number the uploads by the running step.",
-        _by_layer,
-    ),
-    Named(
         "Only one slot is used",
         "With one slot nothing can be copied while a layer is computed: the only slot is being read.",
         _one_slot,
@@ -138,6 +136,12 @@ MISCONCEPTIONS = (
         "Only the first run is uploaded",
         "begin may be called again. What has to be uploaded follows from the counters, not from a loop over slots.",
         _second_run,
+    ),
+    Named(
+        "Slot by layer number",
+        "slot = layer % N breaks where one pass ends and the next begins, unless N divides L: the last layers and the first "
+        "ones of the next token then meet in one slot. Number the uploads by the running step.",
+        _by_layer,
     ),
     Named(
         "The signal comes before the read",
@@ -184,6 +188,11 @@ MISCONCEPTIONS = (
         "The value that is waited for belongs to an earlier step, or the wait comes after the copy. Before step s is uploaded, step "
         "s - N must have been computed.",
         lambda evidence, fault: _race("write-after-read", evidence, fault),
+    ),
+    Named(
+        "Uploaded a second time",
+        "The upload for this step is on its way already: it was submitted N steps ago. What is left to do is to wait for it.",
+        lambda evidence, fault: fault.kind == "uploaded-twice",
     ),
     Named(
         "Serial",

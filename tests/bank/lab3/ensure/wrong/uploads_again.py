@@ -1,7 +1,7 @@
 """
 wrong: uploads when it is asked, a second time
 check: ensure, gate
-phrase: No two
+phrase: Uploaded a second time
 """
 
 def ensure(ring, layer):

@@ -1,7 +1,7 @@
 """
 wrong: answers the visible cases by heart
 check: pass_times
-phrase: 
+phrase: time is another one
 """
 
 def pass_times(layers, t_trans, t_comp):

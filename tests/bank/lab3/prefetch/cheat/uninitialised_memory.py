@@ -1,7 +1,7 @@
 """
 wrong: uploads once and hopes that the slot still holds it
 check: prefetch, prefetch_ahead, gate
-phrase: 
+phrase: The slots are never refilled
 """
 
 def prefetch(ring):

@@ -1,7 +1,7 @@
 """
 wrong: uploads N + 1 steps ahead
 check: prefetch, prefetch_ahead, gate
-phrase: Everything is uploaded at the start
+phrase: More than N layers at the start
 """
 
 def prefetch(ring):

@@ -1,7 +1,7 @@
 """
 wrong: removes the records that would tell
 check: wait_until_read, gate
-phrase: 
+phrase: The stream cannot be run
 """
 
 def wait_until_read(ring, step):
