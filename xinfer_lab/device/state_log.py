@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xinfer_lab.device.device_states import DeviceStates
-from xinfer_lab.device.hazard_report import describe
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import Allocate, AssumeCommon, Copy, Dispatch, Record, Transition, Wait, queue_of
 from xinfer_lab.device.states import COMMON, StateTracker, required_states
@@ -89,7 +88,7 @@ class _Log:
                 self._alive = True
                 self._add(index, "host", "created", self._device.state(record.buffer))
         elif isinstance(record, Wait) and record.queue == "direct" and self._alive:
-            self._add(index, "direct", describe(record), COMMON)
+            self._add(index, "direct", f"wait >= {record.value}", COMMON)
 
     def _command(self, index: int, record: Copy | Dispatch | Transition, verdict: str) -> None:
         if self._call != (record.queue, record.call):
@@ -109,5 +108,10 @@ class _Log:
                     self._tracker.use(name, state)
         if self._buffer in uses:
             self._touched = True
-            what = describe(record).split(" <- ")[0]
+            if isinstance(record, Copy):
+                what = "copy into it" if record.dst.buffer == self._buffer else "copy out of it"
+            elif isinstance(record, Transition):
+                what = f"barrier {record.before} -> {record.after}"
+            else:
+                what = record.label or record.kernel
             self._add(index, queue_of(record), what, self._device.state(self._buffer, record.queue), verdict)
