@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.answer_bank import Answer, answers, assemble, checks_of, concerned, run
+from tests.answer_bank import SOURCES, Answer, answers, assemble, checks_of, concerned, functions_of, run
 from tests.project import ROOT
 from xinfer_lab.grading import Report, cases_to_data, examine, find_piece
 
@@ -72,12 +72,9 @@ def grade_apart(answer: Answer, check: str, folder: Path) -> Report:
     return piece.verify(cases, json.loads(done.stdout))
 
 
-def test_every_function_has_at_least_eight_wrong_answers_and_three_correct_ones() -> None:
-    functions = {name for name in checks_of("lab1").values() if name not in ("plan",) and not name.endswith(WORDS)}
-    for function in sorted(functions):
-        count = {kind: sum(answer.function == function for answer in answers(kind)) for kind in ("wrong", "correct")}
-        assert count["wrong"] >= 8 and count["correct"] >= 3, f"{function}: {count}"
-
-
-WORDS = ("_percent", "_ratio", "_reason", "_moved")
-"""How the names of predictions and choices end."""
+@pytest.mark.parametrize("lab", sorted(SOURCES))
+def test_every_function_has_at_least_eight_wrong_answers_and_three_correct_ones(lab: str) -> None:
+    for function in sorted(functions_of(lab)):
+        for kind, least in (("wrong", 8), ("correct", 3)):
+            count = sum((answer.lab, answer.function) == (lab, function) for answer in answers(kind))
+            assert count >= least, f"{function} has {count} {kind} answers"

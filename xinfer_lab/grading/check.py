@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.piece import cases_from_data, cases_to_data
@@ -30,16 +31,28 @@ class CheckFailed(AssertionError):
 def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
     """Ask ``answer`` the cases of ``piece`` and say whether it is right; raises `CheckFailed` where it is not.
 
-    ``seed`` chooses the cases; None draws ones that nobody has seen. Prints one line where all is right, and nothing to stderr.
+    ``seed`` chooses the cases; None draws ones that nobody has seen. Prints one line where all is right, and nothing
+    to stderr.
     """
     report = examine(piece, answer, seed=secrets.randbits(32) if seed is None else seed)
     if not report.passed:
+        if report.picture is not None and _in_notebook():
+            from IPython.display import display
+
+            display(report.picture)  # type: ignore[no-untyped-call]
         raise CheckFailed(report)
     print(report)
 
 
+def _in_notebook() -> bool:
+    """Whether this process is a kernel: then IPython is loaded and has a shell."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None
+
+
 def examine(piece: str, answer: object, *, seed: int = VISIBLE) -> Report:
-    """The report on ``answer``, by the same road as marking: what passes between recording and verifying is JSON text."""
+    """The report on ``answer``, by the same road as marking: what passes between recording and verifying is JSON
+    text."""
     asked = find_piece(piece)
     cases = asked.draw(seed)
     data = asked.record(answer, cases)

@@ -71,8 +71,9 @@ def _question(name: str, points: int, drawn: Callable[[Random], list[Case]], ask
     return Question(f"lab3.{name}", points, drawn, ask, DENIED)
 
 
-def _program(name: str, points: int, part: str, count: int = 4, *, split: bool = False) -> Program:
-    return Program(f"lab3.{name}", points, cases.streams(count), _stream(part, split=split), DENIED, cpu_seconds=5.0)
+def _program(name: str, points: int, part: str, *, split: bool = False) -> Program:
+    drawn = cases.streams if part else cases.gate_streams
+    return Program(f"lab3.{name}", points, drawn, _stream(part, split=split), DENIED, cpu_seconds=5.0)
 
 
 LETTERS = ["A", "B", "C", "D"]
@@ -92,6 +93,6 @@ PIECES: tuple[Piece, ...] = (
     _question("pass_times", 3, cases.pass_cases, _arguments("layers", "t_trans", "t_comp")),
     _question("tokens_to_hide", 3, cases.hiding_cases, _tokens),
     _question("explain_hiding", 1, _once(choices=LETTERS), _itself),
-    _program("gate", 5, "", count=4),
+    _program("gate", 5, ""),
 )
 """In the notebook's order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from random import Random
 from typing import Any
@@ -13,22 +12,24 @@ from xinfer_lab.grading.programs.model_case import ModelCase
 from xinfer_lab.qwen2.config import PUBLISHED
 from xinfer_lab.qwen2.layout import layer_layout
 
-__all__ = ["hiding_cases", "pass_cases", "place_cases", "streams"]
+__all__ = ["gate_streams", "hiding_cases", "pass_cases", "place_cases", "streams"]
 
 
-def streams(count: int = 4) -> Callable[[Random], list[Case]]:
-    """``count`` small models to stream: pools that divide the number of layers and, more often, pools that do not."""
+def streams(random: Random) -> list[Case]:
+    """Small models to stream: pools that divide the number of layers and, more often, pools that do not."""
+    odd = (5, 7)
+    shapes = ((random.choice((4, 6)), 2), (random.choice(odd), 3), (random.choice(odd), 2), (6, random.choice((4, 5))))
+    return [_stream(random, layers, pool, random.randint(3, 4) if layers < 7 else 3) for layers, pool in shapes]
 
-    def drawn(random: Random) -> list[Case]:
-        shapes = [(random.choice((4, 6)), 2), (random.choice((5, 7)), 3), (random.choice((5, 7)), 2), (6, random.choice((4, 5)))]
-        cases = []
-        for layers, pool in shapes[:count]:
-            steps = random.randint(3, 4) if layers < 7 else 3
-            case = ModelCase.draw(random, layers=layers, pool=pool, steps=steps)
-            cases.append(Case(case.label, case.inputs()))
-        return cases
 
-    return drawn
+def gate_streams(random: Random) -> list[Case]:
+    """The same, and 28 layers over four passes through a pool that does not divide them: the shape in which an engine failed."""
+    return [*streams(random), _stream(random, 28, random.choice((3, 5)), 4)]
+
+
+def _stream(random: Random, layers: int, pool: int, steps: int) -> Case:
+    case = ModelCase.draw(random, layers=layers, pool=pool, steps=steps)
+    return Case(case.label, case.inputs())
 
 
 def place_cases(random: Random) -> list[Case]:
