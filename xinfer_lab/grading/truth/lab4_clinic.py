@@ -7,7 +7,7 @@ from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.truth.choices import choice
-from xinfer_lab.grading.truth.lab4_ring import SHARED, waits_of
+from xinfer_lab.grading.truth.lab4_ring import SHARED, queue_of_fault, waits_of
 
 __all__ = ["CLINIC"]
 
@@ -84,7 +84,11 @@ _ORDERING = (
     Named(
         "Two queues for one",
         "The wait on the copy queue is still there. It holds back uploads for nothing; it is the direct queue that has to wait.",
-        lambda evidence, fault: _race("self-wait", fault) and bool(waits_of(evidence, "direct", "copied")),
+        lambda evidence, fault: (
+            _race("self-wait", fault)
+            and queue_of_fault(evidence, fault) == "copy"
+            and bool(waits_of(evidence, "direct", "copied"))
+        ),
     ),
 )
 _LIFETIME = (

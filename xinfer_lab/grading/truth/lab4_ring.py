@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from xinfer_lab.device.records import AssumeCommon, Dispatch, HostWait, Signal, Transition, Wait
+from xinfer_lab.device.records import AssumeCommon, Copy, Dispatch, HostWait, Signal, Transition, Wait
 from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 
-__all__ = ["ENSURE_FENCE", "ENSURE_STATE", "GATE", "SHARED", "waits_of"]
+__all__ = ["ENSURE_FENCE", "ENSURE_STATE", "GATE", "SHARED", "queue_of_fault", "waits_of"]
 
 
 def waits_of(evidence: Evidence, queue: str, fence: str) -> list[int]:
@@ -34,10 +34,15 @@ def _claims(evidence: Evidence) -> list[str]:
 
 
 def _barriers_by_hand(evidence: Evidence) -> bool:
-    return any(
-        isinstance(record := evidence.stream[i], Transition) and record.where in evidence.lines
-        for i in _running(evidence)
-    )
+    """Whether the student's own lines recorded barriers; those that a list records by itself have the line of the command they are for."""
+    line = ""
+    for index in reversed(_running(evidence)):
+        record = evidence.stream[index]
+        if isinstance(record, (Copy, Dispatch)):
+            line = record.where
+        elif isinstance(record, Transition) and record.where in evidence.lines and record.where != line:
+            return True
+    return False
 
 
 def _claims_before_its_wait(evidence: Evidence, fault: Fault) -> bool:
@@ -77,6 +82,28 @@ def _wrong_value(evidence: Evidence, fault: Fault) -> bool:
     return _race("read-after-write", evidence, fault) and bool(waits_of(evidence, "direct", "copied"))
 
 
+def _waits_afterwards(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the direct queue waits for the copy only when the kernel that reads it has been submitted."""
+    if not _race("read-after-write", evidence, fault):
+        return False
+    read = fault.records[0]
+    before = [evidence.stream[i] for i in range(evidence.first_pass, read)]
+    if any(isinstance(r, Wait) and r.queue == "direct" and r.fence.startswith("copied") for r in before):
+        return False
+    for index in range(read + 1, len(evidence.stream)):
+        record = evidence.stream[index]
+        if isinstance(record, Wait) and record.queue == "direct" and record.fence.startswith("copied"):
+            return True
+        if isinstance(record, Dispatch):
+            return False
+    return False
+
+
+def queue_of_fault(evidence: Evidence, fault: Fault) -> str:
+    """The queue of the record that a fault points at first."""
+    return getattr(evidence.stream[fault.records[0]], "queue", "") if fault.records else ""
+
+
 def _signals_early(evidence: Evidence, fault: Fault) -> bool:
     computes = evidence.program.computes
     if not _race("write-after-read", evidence, fault) or not computes:
@@ -86,6 +113,12 @@ def _signals_early(evidence: Evidence, fault: Fault) -> bool:
 
 
 SHARED = (
+    Named(
+        "A queue waits for itself",
+        "The direct queue runs in order: it is past its own signal by then, and the wait orders nothing. Who would run too far? The copy queue, "
+        "which overwrites what is being read, or the host, which gives it back.",
+        lambda evidence, fault: _race("self-wait", evidence, fault) and queue_of_fault(evidence, fault) == "direct",
+    ),
     Named(
         "The wrong queue waits",
         "A wait holds back the queue that it is given to, and a queue is past its own signal anyway. The direct queue reads the slot, so "
@@ -111,6 +144,7 @@ SHARED = (
             fault.kind in ("state:assumed-too-early", "hazard:read-after-write")
             and bool(_claims(evidence))
             and not waits_of(evidence, "direct", "copied")
+            and not _waits_afterwards(evidence, fault)
         ),
     ),
     Named(
@@ -152,6 +186,11 @@ SHARED = (
         lambda evidence, fault: (
             _race("read-after-write", evidence, fault) and not waits_of(evidence, "direct", "copied")
         ),
+    ),
+    Named(
+        "The wait comes after the read",
+        "A queue takes its commands in order: what is submitted before the wait does not wait. The wait belongs before the computing.",
+        _waits_afterwards,
     ),
     Named(
         "The wait is not for this slot's copy",
