@@ -81,7 +81,7 @@ class _Recorder(EmulatedDevice):
     """Stops a program that submits commands without end, long before the time limit would."""
 
     def submit(self, *records: Record) -> torch.Tensor | None:
-        if len(self.stream) >= MAX_RECORDS:
+        if len(self.stream) + len(records) > MAX_RECORDS:
             raise AnswerTimeout(f"stopped after {MAX_RECORDS:,} commands: the answer does not come to an end")
         return super().submit(*records)
 

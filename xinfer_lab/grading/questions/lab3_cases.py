@@ -73,7 +73,7 @@ def hiding_cases(random: Random) -> list[Case]:
     tiny = _made_up(random, "a GPU that is slow to launch", launch_time=1e-4)
     cases.append(_case("a tiny layer on a GPU that is slow to launch", 4096, 4096, tiny))
     slow = 2.0 ** random.randint(35, 37)
-    shared = _made_up(random, "a GPU", link_bandwidth=slow, memory_bandwidth=slow, link_latency=1e-6, launch_time=9e-6)
+    shared = _made_up(random, "a GPU", link_bandwidth=slow, memory_bandwidth=slow, link_latency=0.0, launch_time=0.0)
     cases.append(_case("a layer on a GPU whose own memory is no faster than the link", 2**28, 2**28, shared))
     power = random.randint(5, 9)
     even = {"link_latency": 0.0, "launch_time": 0.0, "memory_bandwidth": 2.0**42}
