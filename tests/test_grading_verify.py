@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -226,7 +227,6 @@ def test_a_report_in_html_says_all_that_the_text_says_and_lets_no_markup_in() ->
 
 def test_truth_is_not_loaded_by_recording() -> None:
     import subprocess
-    import sys
 
     code = (
         "import sys; from xinfer_lab.grading import find_piece; piece = find_piece('lab1.kv_cache_bytes');"
@@ -270,3 +270,19 @@ def test_every_known_wrong_idea_of_lab_1_is_wrong_somewhere_and_no_two_are_the_s
         for place, (idea, answer) in enumerate(answers):
             for other, same in answers[place + 1 :]:
                 assert answer != same, f"{name}: {idea} and {other}"
+
+
+def test_a_failing_checks_picture_is_shown_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from xinfer_lab.grading import CheckFailed
+    from xinfer_lab.grading import check as module
+
+    drawing, shown = Drawing("<svg/>", "a timeline", "a | b"), []
+    failing = Report("lab0.x", False, "No.", picture=drawing)
+    monkeypatch.setattr(sys.modules[module.__module__], "examine", lambda *arguments, **named: failing)
+    shell = SimpleNamespace(get_ipython=lambda: object(), display=SimpleNamespace(display=shown.append))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    with pytest.raises(CheckFailed):
+        module("lab0.x", None)
+    assert shown == [drawing] and "a timeline" in drawing._repr_html_()

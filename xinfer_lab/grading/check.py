@@ -8,7 +8,7 @@ import sys
 
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.piece import cases_from_data, cases_to_data
-from xinfer_lab.grading.report import Report
+from xinfer_lab.grading.report import Drawing, Report
 
 __all__ = ["VISIBLE", "CheckFailed", "check", "examine"]
 
@@ -36,18 +36,17 @@ def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
     """
     report = examine(piece, answer, seed=secrets.randbits(32) if seed is None else seed)
     if not report.passed:
-        if report.picture is not None and _in_notebook():
-            from IPython.display import display
-
-            display(report.picture)  # type: ignore[no-untyped-call]
+        if report.picture is not None:
+            _display(report.picture)
         raise CheckFailed(report)
     print(report)
 
 
-def _in_notebook() -> bool:
-    """Whether this process is a kernel: then IPython is loaded and has a shell."""
+def _display(picture: Drawing) -> None:
+    """Show ``picture`` if this process is a notebook's kernel: then IPython is loaded and has a shell."""
     ipython = sys.modules.get("IPython")
-    return ipython is not None and ipython.get_ipython() is not None
+    if ipython is not None and ipython.get_ipython() is not None:
+        ipython.display.display(picture)
 
 
 def examine(piece: str, answer: object, *, seed: int = VISIBLE) -> Report:

@@ -81,7 +81,8 @@ def _trouble(
         with EmulatedDevice(memory=max(1, budget)) as device:
             run = run_fixed(_loader(spec, context, batch, decision), device, reference.tokens)
     except OutOfDeviceMemory as error:
-        return f"Loaded with {decision!r}, this GPU runs out of memory: {str(error).partition('. ')[0]}."
+        asked = f"{error.requested:,} bytes are asked for when {max(0, budget - error.used):,} are free"
+        return f"Loaded with {decision!r}, this GPU runs out of memory: {asked}."
     if run.memory.peak > budget:
         return f"Loaded with {decision!r}, the peak is {run.memory.peak:,} bytes."
     equal, largest = compare_logits(reference.logits, run.logits)
