@@ -46,16 +46,18 @@ class Mutant:
 
 
 def mutants(source: str, function: str) -> list[Mutant]:
-    """Every mutant of the top-level function ``function`` in ``source``; docstrings and defaults are left alone."""
+    """Every mutant of the top-level function or class ``function`` in ``source``; docstrings and defaults are left alone."""
     tree = ast.parse(source)
-    place = next(i for i, node in enumerate(tree.body) if isinstance(node, ast.FunctionDef) and node.name == function)
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    place = next(i for i, node in enumerate(tree.body) if isinstance(node, kinds) and node.name == function)
     return [*_deletions(tree, place), *_changes(tree, place)]
 
 
 def _body(tree: ast.Module, place: int) -> list[ast.stmt]:
     node = tree.body[place]
-    assert isinstance(node, ast.FunctionDef)
-    return node.body[1:] if ast.get_docstring(node) is not None else node.body
+    assert isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else [node]
+    return [part for method in methods for part in method.body[ast.get_docstring(method) is not None :]]
 
 
 def _nodes(tree: ast.Module, place: int) -> list[ast.AST]:
