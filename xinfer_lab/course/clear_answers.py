@@ -12,11 +12,13 @@ __all__ = ["ClearAnswers"]
 _GAP = re.compile(r"^[ \t]*### GAP:(?: (.*))?$", re.MULTILINE)
 
 
-class ClearAnswers(ClearSolutions):
+class ClearAnswers(ClearSolutions):  # type: ignore[misc]  # nbgrader publishes no types
     """nbgrader's ClearSolutions, with the gap's text next to the answer that it stands for.
 
-    ``### BEGIN SOLUTION: raise NotImplementedError("fill in about 5 lines")`` puts what follows the colon in the answer's place. Where the
-    gap has several lines (a program to mend), each stands within the answer behind ``### GAP: ``. ``### BEGIN SOLUTION`` alone
+    ``### BEGIN SOLUTION: raise NotImplementedError("fill in about 5 lines")`` puts what follows the colon in the
+    answer's place. Where the
+    gap has several lines (a program to mend), each stands within the answer behind ``### GAP: ``. ``### BEGIN
+    SOLUTION`` alone
     puts the configured stub there.
     """
 

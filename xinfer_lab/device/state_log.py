@@ -15,7 +15,8 @@ __all__ = ["StateEntry", "state_log"]
 
 @dataclass(frozen=True, slots=True)
 class StateEntry:
-    """After ``what`` (record number ``record``, on ``lane``) the device has the buffer in ``device``, the tracker in ``tracker``.
+    """After ``what`` (record number ``record``, on ``lane``) the device has the buffer in ``device``, the tracker in
+    ``tracker``.
 
     ``verdict`` is what the device refuses about it, '' if nothing. ``what`` may also be the end of a call.
     """
@@ -34,9 +35,11 @@ class StateEntry:
 
 
 def state_log(stream: Iterable[Record], buffer: str, kernels: KernelTable) -> tuple[StateEntry, ...]:
-    """The history of ``buffer`` in ``stream``: everything that touches it, the end of each call that does, and waits of the direct queue.
+    """The history of ``buffer`` in ``stream``: everything that touches it, the end of each call that does, and waits
+    of the direct queue.
 
-    The device column says COMMON after a call as soon as the call is over; *when* that is, the host cannot know without a fence.
+    The device column says COMMON after a call as soon as the call is over; *when* that is, the host cannot know
+    without a fence.
     """
     log = _Log(buffer, kernels)
     for index, record in enumerate(stream):

@@ -1,4 +1,5 @@
-"""The clinic's chart: what a streamer does on an emulated device, its findings, and a picture of the moment that matters."""
+"""The clinic's chart: what a streamer does on an emulated device, its findings, and a picture of the moment that
+matters."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.grading.programs.evidence import reference_logits
 from xinfer_lab.grading.programs.model_case import ModelCase
 from xinfer_lab.grading.programs.record import portable_place
+from xinfer_lab.grading.programs.rules import telling_hazard
 from xinfer_lab.residency.parity import compare_logits, parity_line
 from xinfer_lab.residency.stepped import RunStep, SteppedModel, step_ring
 from xinfer_lab.views.picture import Picture
@@ -25,14 +27,18 @@ from xinfer_lab.views.timeline_svg import timeline_svg
 
 __all__ = ["Chart", "admit"]
 
+_LEFT = "text-align:left"
+
 SCHEDULES = ("timed", "copies_first", "copies_last")
 """Three of the orders that a GPU may choose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A patient's chart: ``runs`` (schedule and parity line of each), ``hazards`` and ``state_faults`` (how many), the ``report`` of the
-    finding that tells most ('' if there is none) and a ``picture``; ``stream`` is what it asked of the device, ``times`` when that
+    """A patient's chart: ``runs`` (schedule and parity line of each), ``hazards`` and ``state_faults`` (how many), the
+    ``report`` of the
+    finding that tells most ('' if there is none) and a ``picture``; ``stream`` is what it asked of the device,
+    ``times`` when that
     happened."""
 
     patient: str
@@ -69,17 +75,22 @@ class Chart:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f'<tr><th scope="row" style="text-align:left">{escape(schedule)}</th><td style="text-align:left">{escape(line)}</td></tr>'
+            f'<tr><th scope="row" style="{_LEFT}">{escape(schedule)}</th><td style="{_LEFT}">{escape(line)}</td></tr>'
             for schedule, line in self.runs
         )
         head = f"<strong>{escape(self.patient)}</strong>: {self._counts()}"
-        return f"<p>{head}</p><table>{rows}</table><pre>{escape(self.report or 'No finding.')}</pre>{self.picture.html()}"
+        return (
+            f"<p>{head}</p><table>{rows}</table><pre>{escape(self.report or 'No finding.')}</pre>{self.picture.html()}"
+        )
 
 
-def admit(patient: RunStep, *, layers: int = 5, pool: int = 2, passes: int = 2, spare: int = 0, computing: float = 1.0) -> Chart:
+def admit(
+    patient: RunStep, *, layers: int = 5, pool: int = 2, passes: int = 2, spare: int = 0, computing: float = 1.0
+) -> Chart:
     """Stream a small model by ``patient`` and write its chart.
 
-    A model of ``layers`` layers is run for ``passes`` passes through ``pool`` slots, with ``spare`` slots more; computing a layer takes
+    A model of ``layers`` layers is run for ``passes`` passes through ``pool`` slots, with ``spare`` slots more;
+    computing a layer takes
     ``computing`` times its transfer. Blocks for a fraction of a second. Raises whatever ``patient`` raises.
     """
     case = ModelCase.draw(Random(4), layers=layers, pool=pool, steps=passes, slots=pool + spare, dtype="float32")
@@ -89,19 +100,28 @@ def admit(patient: RunStep, *, layers: int = 5, pool: int = 2, passes: int = 2, 
     runs = tuple((schedule, line) for schedule, (_, line) in zip(SCHEDULES, devices, strict=True))
     report = ""
     if device.hazards:
-        same = [hazard for hazard in device.hazards if hazard.second == device.hazards[0].second]
-        report = max(same, key=lambda hazard: hazard.first).report()
+        report = telling_hazard(device.hazards).report()
     elif device.state_faults:
         report = device.state_faults[0].report()
     cells: dict[str, int] = {}
     for where in dict.fromkeys(record.where for record in device.stream if record.where in report):
         report = report.replace(where, portable_place(where, cells))
-    return Chart(name, runs, len(device.hazards), len(device.state_faults), report, _picture(name, device, spare), device.stream, device.timeline())
+    return Chart(
+        name,
+        runs,
+        len(device.hazards),
+        len(device.state_faults),
+        report,
+        _picture(name, device, spare),
+        device.stream,
+        device.timeline(),
+    )
 
 
 def _run(patient: RunStep, case: ModelCase, schedule: str, spare: int, computing: float) -> tuple[EmulatedDevice, str]:
     weights, logits = case.weights(), []
-    with EmulatedDevice(memory=case.memory, schedule=schedule, spec=case.spec(computing)) as device:
+    device = EmulatedDevice(memory=case.memory, schedule=schedule, spec=case.spec(computing))
+    with device:
         source = step_ring(patient, case.pool, spare=spare)
         model = SteppedModel(weights, device, source, batch=case.batch, context=case.context, chunk=case.prompt)
         model.begin(case.steps)
@@ -114,12 +134,18 @@ def _picture(name: str, device: EmulatedDevice, spare: int) -> Picture:
     stream = device.stream
     if device.hazards:
         timeline = device.timeline()
-        first = device.hazards[0]
-        hazards = [max((h for h in device.hazards if h.second == first.second), key=lambda h: h.first)]
+        hazards = [telling_hazard(device.hazards)]
         starts = [event.start for event in timeline.events if "layer" in event.label]
         begin = min(starts, default=0.0)
         end = min(timeline.duration, begin + 12e-3)
-        return timeline_svg(timeline, title=f"{name}: where it goes wrong", hazards=hazards, slot_of=slots_of(stream), start=begin, end=end)
+        return timeline_svg(
+            timeline,
+            title=f"{name}: where it goes wrong",
+            hazards=hazards,
+            slot_of=slots_of(stream),
+            start=begin,
+            end=end,
+        )
     if device.state_faults or spare:
         buffer = device.state_faults[0].buffer if device.state_faults else _last_slot(device)
         log = state_log(stream, buffer, KERNELS)

@@ -23,13 +23,15 @@ Compute = Callable[..., None]
 RunStep = Callable[["StepRing", int, Compute], None]
 """``run_step(ring, step, compute)``: everything that a streamer does for one step.
 
-``compute(slot)`` submits the layer's computing from ``slot`` to the direct queue, as a list of its own; ``compute(slot, cmds)``
+``compute(slot)`` submits the layer's computing from ``slot`` to the direct queue, as a list of its own;
+``compute(slot, cmds)``
 records it into the open list ``cmds`` instead.
 """
 
 
 class StepRing(TrackedRing):
-    """A ring whose first ``pool`` slots are filled at the start; all else is up to ``run_step``. ``spare`` slots more are never filled.
+    """A ring whose first ``pool`` slots are filled at the start; all else is up to ``run_step``. ``spare`` slots more
+    are never filled.
 
     It runs once: `begin` is called one time.
     """

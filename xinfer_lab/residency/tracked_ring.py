@@ -11,9 +11,11 @@ __all__ = ["TrackedRing"]
 
 
 class TrackedRing(SlotRing):
-    """A `SlotRing` (see there for its attributes) that places steps, and keeps no books: `Buffer.assume_common` is its user's business.
+    """A `SlotRing` (see there for its attributes) that places steps, and keeps no books: `Buffer.assume_common` is its
+    user's business.
 
-    ``slot_of(step)`` is the slot of a running step, ``layer_of(step)`` the layer that it computes. ``slots[k].buffers`` are the slot's two
+    ``slot_of(step)`` is the slot of a running step, ``layer_of(step)`` the layer that it computes.
+    ``slots[k].buffers`` are the slot's two
     buffers, attention and mlp; ``slots[k].holding(layer)`` is its memory as that layer's weights.
     """
 
@@ -28,6 +30,7 @@ class TrackedRing(SlotRing):
     def hand_over(self, slot: LayerSlot, layer: int) -> NoReturn:
         """Not here: it would keep the books for you. Always raises TypeError, which says what to call instead."""
         raise TypeError(
-            "hand_over kept the books for you in Lab 3; here you keep them: call assume_common() on each of slot.buffers, "
+            "hand_over kept the books for you in Lab 3; here you keep them: call assume_common() on each of "
+            "slot.buffers, "
             "then return slot.holding(layer)"
         )

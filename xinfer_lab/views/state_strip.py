@@ -1,4 +1,5 @@
-"""The state strip: one buffer's history, with the state that the device has it in over the state that the tracker says."""
+"""The state strip: one buffer's history, with the state that the device has it in over the state that the tracker
+says."""
 
 from __future__ import annotations
 
@@ -26,10 +27,9 @@ _LEFT, _CELL, _ROW = 84.0, 120.0, 34.0
 _COLUMNS = ("step", "on", "what", "device", "tracker", "agree", "verdict")
 
 
-def state_strip(
-    entries: Sequence[StateEntry], *, title: str, width: int = 960, theme: ThemeName = "auto"
-) -> Picture:
-    """``entries`` (see `state_log`) from left to right, on as many bands as it takes; where the two accounts differ is marked.
+def state_strip(entries: Sequence[StateEntry], *, title: str, width: int = 960, theme: ThemeName = "auto") -> Picture:
+    """``entries`` (see `state_log`) from left to right, on as many bands as it takes; where the two accounts differ is
+    marked.
 
     Raises ValueError below 320 pixels.
     """

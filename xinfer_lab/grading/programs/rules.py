@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
@@ -23,6 +23,7 @@ __all__ = [
     "right_layers",
     "right_queues",
     "slots_filled_first",
+    "telling_hazard",
     "uploads_ahead",
     "uploads_overlap",
 ]
@@ -99,6 +100,12 @@ def no_hazard(evidence: Evidence) -> Fault | None:
         return None
     hazard = evidence.findings.hazards[0]
     return hazard_fault(evidence, hazard)
+
+
+def telling_hazard(hazards: Sequence[Hazard]) -> Hazard:
+    """Of the races of the first command that has any, the one with the latest other command: what mends it mends the
+    others."""
+    return max((hazard for hazard in hazards if hazard.second == hazards[0].second), key=lambda hazard: hazard.first)
 
 
 def hazard_fault(evidence: Evidence, hazard: Hazard) -> Fault:

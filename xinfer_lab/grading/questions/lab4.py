@@ -79,9 +79,7 @@ def _steps(spare: int = 0) -> Runner:
 
         def make_model(weights: ModelWeights, device: Device) -> QwenModel:
             source = step_ring(answer, case.pool, spare=spare)
-            return SteppedModel(
-                weights, device, source, batch=case.batch, context=case.context, chunk=case.prompt
-            )
+            return SteppedModel(weights, device, source, batch=case.batch, context=case.context, chunk=case.prompt)
 
         device = open_device(memory=case.memory)
         model = make_model(case.weights(), device)

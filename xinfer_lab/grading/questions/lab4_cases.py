@@ -24,7 +24,8 @@ def streams(random: Random) -> list[Case]:
 
 
 def patients(spare: int = 0) -> Callable[[Random], list[Case]]:
-    """Models for a streamer of the clinic, with room for ``spare`` slots beside the pool; the first is one that shows a wrong wrap."""
+    """Models for a streamer of the clinic, with room for ``spare`` slots beside the pool; the first is one that shows
+    a wrong wrap."""
 
     def drawn(random: Random) -> list[Case]:
         shapes = [(random.choice((5, 7)), 2), (random.choice((4, 5, 7)), 3), (random.choice((4, 6)), 2)]

@@ -8,6 +8,7 @@ from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.truth.choices import choice
 from xinfer_lab.grading.truth.lab4_ring import SHARED, queue_of_fault, waits_of
+from xinfer_lab.grading.verify import Judge
 
 __all__ = ["CLINIC"]
 
@@ -19,7 +20,8 @@ def _weights_of(record: Record) -> frozenset[str]:
 
 
 def memory_of_its_own(evidence: Evidence) -> Fault | None:
-    """Each step's memory is given back before the run is over, once its layer has been computed; no step uses another's."""
+    """Each step's memory is given back before the run is over, once its layer has been computed; no step uses
+    another's."""
     computes, seen = evidence.program.computes, set[str]()
     for compute in computes:
         buffers = _weights_of(evidence.stream[compute.record])
@@ -69,11 +71,9 @@ def _race(kind: str, fault: Fault) -> bool:
 
 
 def no_hazard(evidence: Evidence) -> Fault | None:
-    """As `rules.no_hazard`; of several races of one command, the one with the latest reader: what it takes to mend it mends the others."""
+    """As `rules.no_hazard`; of several races of one command, the one that tells most."""
     hazards = evidence.findings.hazards
-    if not hazards:
-        return None
-    return rules.hazard_fault(evidence, max((h for h in hazards if h.second == hazards[0].second), key=lambda h: h.first))
+    return rules.hazard_fault(evidence, rules.telling_hazard(hazards)) if hazards else None
 
 
 _BYTES = (rules.given_inputs_only, rules.right_queues)
@@ -83,7 +83,8 @@ _AHEAD = (rules.uploads_ahead, rules.uploads_overlap)
 _ORDERING = (
     Named(
         "Two queues for one",
-        "The wait on the copy queue is still there. It holds back uploads for nothing; it is the direct queue that has to wait.",
+        "The wait on the copy queue is still there. It holds back uploads for nothing; it is the direct "
+        "queue that has to wait.",
         lambda evidence, fault: (
             _race("self-wait", fault)
             and queue_of_fault(evidence, fault) == "copy"
@@ -94,13 +95,15 @@ _ORDERING = (
 _LIFETIME = (
     Named(
         "Freed too early",
-        "free() acts at once, on the host. The kernel that reads the memory has only been submitted. Let the host wait for the fence that "
+        "free() acts at once, on the host. The kernel that reads the memory has only been submitted. Let the "
+        "host wait for the fence that "
         "says that this step has been computed, then free.",
         lambda evidence, fault: _race("use-after-free", fault) or fault.kind == "inadmissible",
     ),
     Named(
         "Waits for the copy, frees under the kernel",
-        "The host knows then that the bytes have arrived, and nothing of the kernel that reads them. `consumed` is the fence of the reader.",
+        "The host knows then that the bytes have arrived, and nothing of the kernel that reads them. "
+        "`consumed` is the fence of the reader.",
         lambda evidence, fault: fault.kind == "host-blocks" and _waits_for_copies(evidence, fault),
     ),
     Named(
@@ -117,7 +120,8 @@ _LIFETIME = (
 _WRAP = (
     Named(
         "Slot by layer number",
-        "When a pass ends, layer 0 follows layer L - 1, but slot 0 need not follow slot (L - 1) mod N. Unless N divides L, an upload for the next "
+        "When a pass ends, layer 0 follows layer L - 1, but slot 0 need not follow slot (L - 1) mod N. "
+        "Unless N divides L, an upload for the next "
         "pass overwrites a layer that is still to be computed. Number by the running step.",
         lambda evidence, fault: fault.kind == "wrong-layer",
     ),
@@ -125,13 +129,16 @@ _WRAP = (
 _MID_CALL = (
     Named(
         "COMMON asserted in the middle of a call",
-        "After the copy `work` is in COPY_DEST, and stays so until a barrier or the end of the call. assume_common() changes the account, not the "
-        "device: the list then sees no need for the barrier that it would have recorded. Make the claim before the list begins.",
+        "After the copy `work` is in COPY_DEST, and stays so until a barrier or the end of the call. "
+        "assume_common() changes the account, not the "
+        "device: the list then sees no need for the barrier that it would have recorded. Make the claim "
+        "before the list begins.",
         lambda evidence, fault: fault.kind == "state:rejected",
     ),
     Named(
         "Another streamer",
-        "Computing from the pads themselves needs no copy, and no list with two uses of one buffer. But this streamer promises one address.",
+        "Computing from the pads themselves needs no copy, and no list with two uses of one buffer. But this "
+        "streamer promises one address.",
         lambda evidence, fault: fault.kind == "many-addresses",
     ),
 )
@@ -141,16 +148,20 @@ def _waits_for_copies(evidence: Evidence, fault: Fault) -> bool:
     return getattr(evidence.stream[fault.records[0]], "fence", "").startswith("copied")
 
 
-def _judge(passed: str, name: str, named: tuple[Named, ...], *more: rules.Rule, host: rules.Rule = rules.host_never_blocks) -> ProgramJudge:
+def _judge(
+    passed: str, name: str, named: tuple[Named, ...], *more: rules.Rule, host: rules.Rule = rules.host_never_blocks
+) -> ProgramJudge:
     asked = (*_BYTES, *_SOUND, host, *_AHEAD, *more, rules.parity)
     return ProgramJudge(asked, passed, (*named, *SHARED), {"": name})
 
 
-CLINIC = {
+CLINIC: dict[str, Judge | ProgramJudge] = {
     "lab4.explain_ordering": choice(
         "C",
         {
-            "A": "The copy queue does not overwrite anything here that is still read: look at which access comes first.",
+            "A": (
+                "The copy queue does not overwrite anything here that is still read: look at which access comes first."
+            ),
             "B": "The claim is early indeed, but that is bookkeeping, and follows from the fault that you look for.",
             "D": "A wait for a value that was submitted long ago is fine: fence values only grow.",
         },
@@ -179,7 +190,9 @@ CLINIC = {
             "C": "The tracker agrees with the device at each call: no state fault is reported, and rightly.",
         },
     ),
-    "lab4.wrap_around": _judge("Every step finds its own layer, on both sides of the token boundary.", "wrap_around", _WRAP),
+    "lab4.wrap_around": _judge(
+        "Every step finds its own layer, on both sides of the token boundary.", "wrap_around", _WRAP
+    ),
     "lab4.explain_mid_call": choice(
         "B",
         {
@@ -188,6 +201,8 @@ CLINIC = {
             "D": "A kernel may use a buffer that was copied to in the same call, with a barrier in between.",
         },
     ),
-    "lab4.mid_call": _judge("The claim is made before the call, and the list records its barrier.", "mid_call", _MID_CALL, one_address),
+    "lab4.mid_call": _judge(
+        "The claim is made before the call, and the list records its barrier.", "mid_call", _MID_CALL, one_address
+    ),
 }
 """Piece -> judge, of the clinic's pieces."""

@@ -34,7 +34,8 @@ def _claims(evidence: Evidence) -> list[str]:
 
 
 def _barriers_by_hand(evidence: Evidence) -> bool:
-    """Whether the student's own lines recorded barriers; those that a list records by itself have the line of the command they are for."""
+    """Whether the student's own lines recorded barriers; those that a list records by itself have the line of the
+    command they are for."""
     line = ""
     for index in reversed(_running(evidence)):
         record = evidence.stream[index]
@@ -115,31 +116,36 @@ def _signals_early(evidence: Evidence, fault: Fault) -> bool:
 SHARED = (
     Named(
         "A queue waits for itself",
-        "The direct queue runs in order: it is past its own signal by then, and the wait orders nothing. Who would run too far? The copy queue, "
+        "The direct queue runs in order: it is past its own signal by then, and the wait orders nothing. Who "
+        "would run too far? The copy queue, "
         "which overwrites what is being read, or the host, which gives it back.",
         lambda evidence, fault: _race("self-wait", evidence, fault) and queue_of_fault(evidence, fault) == "direct",
     ),
     Named(
         "The wrong queue waits",
-        "A wait holds back the queue that it is given to, and a queue is past its own signal anyway. The direct queue reads the slot, so "
+        "A wait holds back the queue that it is given to, and a queue is past its own signal anyway. The "
+        "direct queue reads the slot, so "
         "the direct queue has to wait.",
         lambda evidence, fault: _race("self-wait", evidence, fault),
     ),
     Named(
         "Barriers by hand from a stale account",
-        "The tracker still says what the copy queue left. A barrier from there is accepted by D3D12 for a buffer in COMMON, so nothing "
+        "The tracker still says what the copy queue left. A barrier from there is accepted by D3D12 for a "
+        "buffer in COMMON, so nothing "
         "stops you, but it says what is not so and costs time. Wait, then assume_common(): no barrier is needed.",
         lambda evidence, fault: fault.kind == "state:tracker-stale" and _barriers_by_hand(evidence),
     ),
     Named(
         "COMMON assumed before the wait",
-        "The order counts. Before the wait the copy may still run, and a buffer decays only when its call is over: first the wait, then "
+        "The order counts. Before the wait the copy may still run, and a buffer decays only when its call is "
+        "over: first the wait, then "
         "the claim.",
         _claims_before_its_wait,
     ),
     Named(
         "COMMON assumed without any wait",
-        "assume_common() waits for nobody and tells the device nothing. What makes it true is the direct queue's wait before it.",
+        "assume_common() waits for nobody and tells the device nothing. What makes it true is the direct "
+        "queue's wait before it.",
         lambda evidence, fault: (
             fault.kind in ("state:assumed-too-early", "hazard:read-after-write")
             and bool(_claims(evidence))
@@ -149,30 +155,35 @@ SHARED = (
     ),
     Named(
         "Only one of the two buffers",
-        "A slot has two buffers, attention and mlp, and the copy queue wrote both. Each has a state of its own, so go through slot.buffers.",
+        "A slot has two buffers, attention and mlp, and the copy queue wrote both. Each has a state of its "
+        "own, so go through slot.buffers.",
         _one_buffer,
     ),
     Named(
         "The account is never brought up to date",
-        "The wait makes the bytes right. The tracker cannot know of it: it still holds what the copy queue left. Call assume_common() on each "
+        "The wait makes the bytes right. The tracker cannot know of it: it still holds what the copy queue "
+        "left. Call assume_common() on each "
         "buffer after the wait. (D3D12 itself would let it pass.)",
         _never,
     ),
     Named(
         "COMMON asserted in the middle of a call",
-        "Within one call a buffer stays in the state of its first use until a barrier takes it elsewhere; it decays when the call is over. "
+        "Within one call a buffer stays in the state of its first use until a barrier takes it elsewhere; it "
+        "decays when the call is over. "
         "Claim COMMON before the list begins, and let the list record the barrier that it needs.",
         lambda evidence, fault: fault.kind == "state:rejected",
     ),
     Named(
         "COMMON assumed for another slot",
-        "The claim is about other buffers than the ones that are used next, or comes in some steps only. Claim it for each buffer of this "
+        "The claim is about other buffers than the ones that are used next, or comes in some steps only. "
+        "Claim it for each buffer of this "
         "step's slot, in every step.",
         _other_slot,
     ),
     Named(
         "Everything is synchronised",
-        "wait_idle() makes every race go away, and with them all that ran at the same time. One wait of one queue is enough.",
+        "wait_idle() makes every race go away, and with them all that ran at the same time. One wait of one "
+        "queue is enough.",
         _idle,
     ),
     Named(
@@ -182,49 +193,58 @@ SHARED = (
     ),
     Named(
         "Nobody waits for the copy",
-        "Submitted is not arrived. The direct queue starts a kernel as soon as it can, whatever the copy queue is at, and no state holds it back.",
+        "Submitted is not arrived. The direct queue starts a kernel as soon as it can, whatever the copy "
+        "queue is at, and no state holds it back.",
         lambda evidence, fault: (
             _race("read-after-write", evidence, fault) and not waits_of(evidence, "direct", "copied")
         ),
     ),
     Named(
         "The wait comes after the read",
-        "A queue takes its commands in order: what is submitted before the wait does not wait. The wait belongs before the computing.",
+        "A queue takes its commands in order: what is submitted before the wait does not wait. The wait "
+        "belongs before the computing.",
         _waits_afterwards,
     ),
     Named(
         "The wait is not for this slot's copy",
-        "The value that is waited for belongs to another upload. slot.ready is the value of what was uploaded last into this slot.",
+        "The value that is waited for belongs to another upload. slot.ready is the value of what was "
+        "uploaded last into this slot.",
         _wrong_value,
     ),
     Named(
         "The signal comes before the read",
-        "A signal says: everything submitted to this queue so far is done. The layer's computing has to be submitted before it.",
+        "A signal says: everything submitted to this queue so far is done. The layer's computing has to be "
+        "submitted before it.",
         _signals_early,
     ),
     Named(
         "Nobody waits for the reader",
-        "The copy queue has to wait until the direct queue has read the slot's last layer: step - N must be done before step is uploaded.",
+        "The copy queue has to wait until the direct queue has read the slot's last layer: step - N must be "
+        "done before step is uploaded.",
         lambda evidence, fault: _race("write-after-read", evidence, fault),
     ),
     Named(
         "Wait before signal",
-        "A wait names a value that was submitted before it. The signal comes first in the program, then what waits for it.",
+        "A wait names a value that was submitted before it. The signal comes first in the program, then what "
+        "waits for it.",
         lambda evidence, fault: fault.kind == "raised:EarlyWait",
     ),
     Named(
         "A fence value that cannot be",
-        "A fence has one signalling queue and its values only grow, over all passes. Number by the running step: step s signals s + 1.",
+        "A fence has one signalling queue and its values only grow, over all passes. Number by the running "
+        "step: step s signals s + 1.",
         lambda evidence, fault: fault.kind == "raised:FenceError",
     ),
     Named(
         "Layers made resident",
-        "The plan has room for N slots. Keeping what was uploaded makes every race go away, and the reason for streaming too.",
+        "The plan has room for N slots. Keeping what was uploaded makes every race go away, and the reason "
+        "for streaming too.",
         lambda evidence, fault: fault.kind in ("raised:OutOfDeviceMemory", "over-budget", "not-uploaded"),
     ),
     Named(
         "Slot by layer number",
-        "slot = layer mod N breaks where one pass ends and the next begins, unless N divides L. Number by the running step.",
+        "slot = layer mod N breaks where one pass ends and the next begins, unless N divides L. Number by "
+        "the running step.",
         lambda evidence, fault: fault.kind == "wrong-layer",
     ),
     Named(
@@ -234,7 +254,8 @@ SHARED = (
     ),
     Named(
         "Not far enough ahead",
-        "With N slots, N uploads can be on their way: as soon as step s has been handed in, the upload for step s + N goes out.",
+        "With N slots, N uploads can be on their way: as soon as step s has been handed in, the upload for "
+        "step s + N goes out.",
         lambda evidence, fault: fault.kind in ("late-upload", "not-filled"),
     ),
 )

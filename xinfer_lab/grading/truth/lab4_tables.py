@@ -35,22 +35,43 @@ PREDICT_STATES = Judge(
 
 _ROWS = (
     ("race", {
-        "": "Nobody waits: the copy may be running when the kernel reads. States have no part in it, since a state orders nothing across queues.",
+        "": (
+            "Nobody waits: the copy may be running when the kernel reads. States have no part in it, since a "
+            "state orders nothing across queues."
+        ),
     }),
     ("needless", {
-        "race": "The direct queue waits for the fence, so the copy is over. What is out of date is the account, not the bytes.",
-        "rejected": "For a buffer in COMMON, D3D12 takes any promotable state as a barrier's before. It lets this pass; you pay for a barrier.",
-        "right": "The bytes are right, but the buffer is in COMMON: the read would have promoted it, and no barrier was needed.",
+        "race": (
+            "The direct queue waits for the fence, so the copy is over. What is out of date is the account, "
+            "not the bytes."
+        ),
+        "rejected": (
+            "For a buffer in COMMON, D3D12 takes any promotable state as a barrier's before. It lets this "
+            "pass; you pay for a barrier."
+        ),
+        "right": (
+            "The bytes are right, but the buffer is in COMMON: the read would have promoted it, and no "
+            "barrier was needed."
+        ),
     }),
     ("right", {
         "": "First the wait, then assume_common, then the use: fence and account both agree with what the device does.",
     }),
     ("rejected", {
-        "right": "A buffer decays when a call is over, not between two commands of it. assume_common changes the account, not the device.",
-        "": "One queue runs in order, so nothing races. But within the call the buffer is in COPY_DEST, and the list has no barrier out of it.",
+        "right": (
+            "A buffer decays when a call is over, not between two commands of it. assume_common changes the "
+            "account, not the device."
+        ),
+        "": (
+            "One queue runs in order, so nothing races. But within the call the buffer is in COPY_DEST, and "
+            "the list has no barrier out of it."
+        ),
     }),
     ("right", {
-        "": "Two calls: at the end of the first the buffer decays, and the second finds it in COMMON. One queue runs in order, so no fence is needed.",
+        "": (
+            "Two calls: at the end of the first the buffer decays, and the second finds it in COMMON. One "
+            "queue runs in order, so no fence is needed."
+        ),
     }),
     ("rejected", {
         "": "Buffers of an upload heap are in GENERIC_READ for as long as they live. There is no barrier for them.",
@@ -64,10 +85,16 @@ def _right(expected: Value, got: Value, noun: str) -> Difference | None:
     for number, (row, (truth, why)) in enumerate(zip(got, _ROWS, strict=True), 1):
         if row != truth:
             reason = why.get(row, why.get("", ""))
-            return Difference(f"row {number}", "another answer", f'"{row}"', f"Row {number} says something else.", reason)
+            return Difference(
+                f"row {number}", "another answer", f'"{row}"', f"Row {number} says something else.", reason
+            )
     return None
 
 
 EXPLAIN_STATES = Judge(
-    truth=dict, passed="All six rows are right: fence and state, each in its place.", noun="table", compare=_right, of_a_call=False
+    truth=dict,
+    passed="All six rows are right: fence and state, each in its place.",
+    noun="table",
+    compare=_right,
+    of_a_call=False,
 )
