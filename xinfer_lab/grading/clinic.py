@@ -28,6 +28,7 @@ from xinfer_lab.views.timeline_svg import timeline_svg
 __all__ = ["Chart", "admit"]
 
 _LEFT = "text-align:left"
+_PRE = "white-space:pre;overflow-x:auto"
 
 SCHEDULES = ("timed", "copies_first", "copies_last")
 """Three of the orders that a GPU may choose."""
@@ -79,9 +80,8 @@ class Chart:
             for schedule, line in self.runs
         )
         head = f"<strong>{escape(self.patient)}</strong>: {self._counts()}"
-        return (
-            f"<p>{head}</p><table>{rows}</table><pre>{escape(self.report or 'No finding.')}</pre>{self.picture.html()}"
-        )
+        report = f'<pre style="{_PRE}">{escape(self.report or "No finding.")}</pre>'
+        return f"<p>{head}</p><table>{rows}</table>{report}{self.picture.html()}"
 
 
 def admit(
@@ -149,7 +149,7 @@ def _picture(name: str, device: EmulatedDevice, spare: int) -> Picture:
     if device.state_faults or spare:
         buffer = device.state_faults[0].buffer if device.state_faults else _last_slot(device)
         log = state_log(stream, buffer, KERNELS)
-        return state_strip(log[:8], title=f"{name}: the states of {buffer}")
+        return state_strip(log[:7], title=f"{name}: the states of {buffer}")
     return slot_map(stream, title=f"{name}: which layer is in which slot")
 
 

@@ -3,10 +3,11 @@ note: the ring's own slot_of
 """
 
 def wrap_around(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+
     def place(step):
         return ring.slot_of(step)
 
-    direct, copy = ring.device.direct_queue, ring.device.copy_queue
     slot = place(step)
     direct.wait(ring.engine.copied, slot.ready)
     for buffer in slot.buffers:

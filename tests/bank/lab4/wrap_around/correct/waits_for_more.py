@@ -3,10 +3,11 @@ note: over-synchronised: the copy queue also waits for the step before
 """
 
 def wrap_around(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+
     def place(step):
         return ring.slots[step % ring.pool]
 
-    direct, copy = ring.device.direct_queue, ring.device.copy_queue
     slot = place(step)
     direct.wait(ring.engine.copied, slot.ready)
     for buffer in slot.buffers:

@@ -5,10 +5,11 @@ phrase: Slot by layer number
 """
 
 def wrap_around(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+
     def place(step):
         return ring.slots[0]
 
-    direct, copy = ring.device.direct_queue, ring.device.copy_queue
     slot = place(step)
     direct.wait(ring.engine.copied, slot.ready)
     for buffer in slot.buffers:

@@ -5,11 +5,12 @@ phrase: other weights
 """
 
 def wrap_around(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+
     def place(step):
         turn, layer = divmod(step, ring.layers)
         return ring.slots[(layer if turn % 2 == 0 else ring.layers - 1 - layer) % ring.pool]
 
-    direct, copy = ring.device.direct_queue, ring.device.copy_queue
     slot = place(step)
     direct.wait(ring.engine.copied, slot.ready)
     for buffer in slot.buffers:

@@ -5,10 +5,11 @@ phrase: Everything is synchronised
 """
 
 def wrap_around(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+
     def place(step):
         return ring.slots[step % ring.pool]
 
-    direct, copy = ring.device.direct_queue, ring.device.copy_queue
     slot = place(step)
     direct.wait(ring.engine.copied, slot.ready)
     for buffer in slot.buffers:

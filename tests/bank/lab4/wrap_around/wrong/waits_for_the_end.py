@@ -5,10 +5,11 @@ phrase: Slot by layer number
 """
 
 def wrap_around(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+
     def place(step):
         return ring.slots[ring.layer_of(step) % ring.pool]
 
-    direct, copy = ring.device.direct_queue, ring.device.copy_queue
     slot = place(step)
     if ring.layer_of(step) == 0:
         ring.device.wait_idle()
