@@ -28,7 +28,7 @@ LOWEST_PYTHON = "3.11"
 # conda-forge's names where they are not PyPI's.
 CONDA_NAMES = {"pytorch": "torch", "python-fastjsonschema": "fastjsonschema"}
 # What `import x` is called in pyproject.toml, where that is not x.
-DISTRIBUTIONS = {"yaml": "pyyaml"}
+DISTRIBUTIONS = {"yaml": "pyyaml", "IPython": "ipython"}
 
 
 def pins() -> dict[str, Version]:

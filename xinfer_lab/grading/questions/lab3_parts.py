@@ -1,4 +1,4 @@
-"""The parts of a streaming ring that stand beside the one that is asked for. Not importable while an answer is recorded.
+"""The parts of a streaming ring beside the one that is asked for. Not importable while an answer is recorded.
 
 Each is handed out without the names of this module, so that nothing else can be reached from it.
 """
@@ -62,6 +62,4 @@ _PARTS = {
 def neighbours(besides: str) -> Mapping[str, Part]:
     """All parts by name but the one called ``besides``, each on its own."""
     bare = {"__builtins__": builtins}
-    return {
-        name: FunctionType(part.__code__, bare, name) for name, part in _PARTS.items() if name != besides
-    }
+    return {name: FunctionType(part.__code__, bare, name) for name, part in _PARTS.items() if name != besides}
