@@ -76,7 +76,8 @@ class Judge:
 
     ``truth(inputs)`` is the right value, or `Refuses`. ``call`` writes a case as the call that a student would make.
     ``also(inputs, outcome)`` may find fault with how a right value came about. ``compare`` replaces equality of values.
-    ``of_a_call`` is false where the answer is a value that was typed in, not a function.
+    ``of_a_call`` is false where the answer is a value that was typed in, not a function. ``tried`` says, for
+    a wrong outcome, what came of trying it.
     """
 
     truth: Callable[[Inputs], Value]
@@ -87,6 +88,7 @@ class Judge:
     also: Callable[[Inputs, Outcome], Difference | None] | None = None
     compare: Callable[[Value, Value, str], Difference | None] | None = None
     of_a_call: bool = True
+    tried: Callable[[Inputs, Outcome], str] | None = None
 
 
 def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object) -> Report:
@@ -113,7 +115,7 @@ def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object)
             got=difference.got,
             line=outcome.line or defined,
             misconception=_misconception(judge, [(case, outcome) for case, outcome, _ in wrong]),
-            hint=difference.hint,
+            hint=judge.tried(case.inputs, outcome) if judge.tried and outcome.raised is None else difference.hint,
             checked=len(outcomes),
         )
     if not cases or len(outcomes) < len(cases):

@@ -9,6 +9,7 @@ from typing import Any
 from xinfer_lab.grading.piece import Case, Observed, Piece, Question
 from xinfer_lab.grading.questions import lab1_cases as cases
 from xinfer_lab.grading.questions.header_file import HeaderFile
+from xinfer_lab.grading.questions.lab1_gate import gate_cases
 from xinfer_lab.grading.values import Value
 
 __all__ = ["PIECES"]
@@ -61,5 +62,6 @@ PIECES: tuple[Piece, ...] = (
     _question("decide_residency", 3, cases.budgets, _arguments("sizes", "budget")),
     _question("refuse_budget", 2, cases.too_small_budgets, _arguments("sizes", "budget")),
     _question("explain_pool", 1, _once(choices=["A", "B", "C", "D"]), _itself),
+    _question("gate", 4, gate_cases, _arguments("config", "context", "batch", "working", "budget")),
 )
 """In the notebook's order."""

@@ -1,0 +1,1 @@
+"""What an instructor runs: the release of the labs."""
