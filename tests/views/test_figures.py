@@ -58,6 +58,11 @@ def test_the_longest_wait_of_a_queue_is_the_stall():
     assert found.held_up.record == found.stall.record + 1 and found.held_up.kind == "dispatch"
 
 
+def test_what_a_stall_holds_up_is_the_next_work_not_the_next_wait():
+    events = [("direct", "wait", 0, 5), ("direct", "wait", 5, 2), ("copy", "copy", 0, 7), ("direct", "dispatch", 7, 1)]
+    assert figures(_timeline(events)).held_up.record == 3
+
+
 def test_where_no_queue_waits_the_hosts_wait_is_the_stall():
     timeline = _timeline([("copy", "copy", 0, 5)])
     host = TimelineEvent(1, "host", "host_wait", "", 0.0, 5.0)

@@ -3,7 +3,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.views.examples import empty, many, one_event, stream_layers, zero_length
@@ -117,6 +117,13 @@ def test_neighbours_never_overlap_whatever_their_times_round_to(lengths, begin):
         at = end
     trace = perfetto_json(Timeline(("copy",), tuple(events), (), (), "c"))
     assert problems(trace) == [] and len({e["tid"] for e in _events(trace, "X")}) == 1
+
+
+@given(st.integers(0, 2**43))
+@example(1001)
+def test_times_come_back_to_the_nanosecond_from_a_reader_that_cuts_off(nanoseconds):
+    (event,) = _events(perfetto_json(one_event(0.0, nanoseconds * 1e-9)), "X")
+    assert int(event["dur"] * 1000) == round(nanoseconds * 1e-9 * 1e9)
 
 
 _BROKEN = {

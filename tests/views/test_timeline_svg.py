@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.views.examples import MIB, empty, many, one_event, stream_layers, zero_length
-from tests.views.xml_rules import of_class, parsed, words
+from tests.views.xml_rules import SVG, of_class, parsed, words
 from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
 from xinfer_lab.views.hazard_marks import HazardMark
 from xinfer_lab.views.slots import slots_of
@@ -193,6 +193,17 @@ def test_an_excerpt_of_a_long_timeline_shows_its_labels():
     assert [int(row[0]) for row in picture.table] == expected
 
 
+def test_arrows_of_an_excerpt_stay_within_the_axis():
+    example = stream_layers(layers=24, pool=12, compute=1.4e-3)
+    root = parsed(timeline_svg(example.timeline, title="t", start=5e-3, end=14e-3))
+    (group,) = [e for e in root.iter(f"{SVG}g") if e.get("clip-path")]
+    assert len(of_class(root, "flow")) == len(of_class(group, "flow")) + 1 > 5
+    area = next(e for e in root.iter(f"{SVG}clipPath") if f"url(#{e.get('id')})" == group.get("clip-path"))[0]
+    band = next(e for e in of_class(root, "band") if e.get("height") == "38")
+    assert float(area.get("x")) == pytest.approx(float(band.get("x")), abs=10)
+    assert float(area.get("width")) == pytest.approx(float(band.get("width")), abs=20)
+
+
 def test_a_label_that_does_not_fit_is_shortened_then_dropped():
     long = one_event(label="a label of very many words " * 20)
     shown = words(parsed(timeline_svg(long, title="t")))
@@ -243,7 +254,7 @@ def test_everything_lies_within_the_width(width):
     picture = timeline_svg(example.timeline, title="t" * 80, slot_of=slots_of(example.stream), budget=MIB, width=width)
     root = parsed(picture)
     assert root.get("width") == str(width)
-    for box in root.iter("{http://www.w3.org/2000/svg}rect"):
+    for box in root.iter(f"{SVG}rect"):
         assert float(box.get("x", 0)) >= -1 and float(box.get("x", 0)) + float(box.get("width")) <= width + 1
 
 

@@ -109,6 +109,13 @@ def test_the_memory_line_follows_the_curve():
     assert "memory up to 80 B" in timeline_text(timeline, 88, ascii=False)
 
 
+def test_a_little_memory_is_never_shown_as_none():
+    timeline = Timeline(
+        ("direct",), one_event(0.0, 2.0).events, (), (MemorySample(0.0, 1), MemorySample(1.0, 10**9)), "c"
+    )
+    assert _row(timeline_text(timeline, 88, ascii=False), "memory")[:40] == "▁" * 40
+
+
 @pytest.mark.parametrize("width", [40, 64, 80, 200])
 @pytest.mark.parametrize("ascii", [True, False])
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from xinfer_lab.course.nbgrader_process import run_nbgrader
 
 __all__ = ["drift", "generate", "leaks", "main"]
 
@@ -34,15 +34,8 @@ def generate(into: Path, *, root: Path) -> None:
 
     Raises RuntimeError with nbgrader's own words where it does not succeed. Blocks for a few seconds.
     """
-    command = [
-        *(sys.executable, "-m", "nbgrader", "generate_assignment", "*", "--no-db", "--force"),
-        *(f"--CourseDirectory.root={root}", f"--CourseDirectory.release_directory={into.resolve()}"),
-    ]
-    paths = [str(root), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"nbgrader could not make the labs (status {done.returncode}):\n{done.stderr[-4000:]}")
+    folders = (f"--CourseDirectory.root={root}", f"--CourseDirectory.release_directory={into.resolve()}")
+    run_nbgrader(root, "generate_assignment", "*", "--no-db", "--force", *folders)
 
 
 def drift(*, root: Path) -> list[str]:

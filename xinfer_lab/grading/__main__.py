@@ -16,11 +16,12 @@ import json
 import runpy
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.denial import deny
-from xinfer_lab.grading.piece import ALWAYS_DENIED, cases_from_data, cases_to_data
+from xinfer_lab.grading.piece import ALWAYS_DENIED, Question, cases_from_data, cases_to_data
 
 __all__ = ["main"]
 
@@ -41,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         if step == "record":
             command.add_argument("file", type=Path, help="a Python file that defines the answer")
             command.add_argument("name", help="the answer's name in it")
+            command.add_argument("--cpu-seconds", type=float, help="processor time that one case may take")
         else:
             command.add_argument("data", type=Path)
     asked = parser.parse_args(arguments)
@@ -58,12 +60,27 @@ def _draw(asked: argparse.Namespace) -> int:
 
 def _record(asked: argparse.Namespace) -> int:
     piece = find_piece(asked.piece)
+    if asked.cpu_seconds is not None and isinstance(piece, Question):
+        piece = replace(piece, cpu_seconds=asked.cpu_seconds)
     cases = cases_from_data(_load(asked.cases))
     with redirect_stdout(io.StringIO()), deny((*piece.denied_modules, *ALWAYS_DENIED)):
-        answer = runpy.run_path(str(asked.file), run_name="__main__").get(asked.name)
+        answer = _load_answer(asked.file, asked.name)
         data = piece.record(answer, cases)
     print(json.dumps(data))
     return 0
+
+
+def _load_answer(file: Path, name: str) -> object:
+    """What ``file`` defines as ``name``; where the file breaks, an answer that breaks in the same way."""
+    try:
+        return runpy.run_path(str(file), run_name="__main__").get(name)
+    except BaseException as error:
+        broken = error
+
+    def answer(*arguments: object, **named: object) -> None:
+        raise broken
+
+    return answer
 
 
 def _verify(asked: argparse.Namespace) -> int:

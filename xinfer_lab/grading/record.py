@@ -52,7 +52,10 @@ def record_values(question: Question, answer: object, cases: Sequence[Case]) -> 
 
 
 def recording(
-    piece: Recordable, answer: object, cases: Sequence[Case], run: Callable[[object, Mapping[str, Value], dict[str, Any]], None]
+    piece: Recordable,
+    answer: object,
+    cases: Sequence[Case],
+    run: Callable[[object, Mapping[str, Value], dict[str, Any]], None],
 ) -> dict[str, Any]:
     """``{"schema", "piece", "defined", "outcomes"}``: for each case what ``run(answer, inputs, note)`` put into ``note``, what was
     raised, and the student's line.

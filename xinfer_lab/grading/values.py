@@ -58,9 +58,9 @@ def _encode(value: object, depth: int, left: list[int]) -> Any:
             return str(value)
         case bytes() | bytearray() if 2 * len(value) <= MAX_TEXT:
             return {"$": "bytes", "hex": bytes(value).hex()}
-        case list() | tuple():
+        case list() | tuple() if len(value) <= left[0]:
             return [_encode(item, depth + 1, left) for item in value]
-        case dict():
+        case dict() if 2 * len(value) <= left[0]:
             pairs = [[_encode(k, depth + 1, left), _encode(v, depth + 1, left)] for k, v in value.items()]
             return {"$": "dict", "items": pairs}
     return _opaque(value)
@@ -77,13 +77,13 @@ def _opaque(value: object) -> dict[str, str]:
 
 def decode(data: object) -> Value:
     """The value that ``data`` stands for. Raises `BadData` where ``data`` is not something that `encode` writes."""
-    return _decode(data, 0, [MAX_NODES])
+    return _decode(data, 0, [4 * MAX_NODES])
 
 
 def _decode(data: object, depth: int, left: list[int]) -> Value:
     left[0] -= 1
-    if left[0] < 0 or depth > MAX_DEPTH:
-        raise BadData(f"more than {MAX_NODES} values, or nested deeper than {MAX_DEPTH}")
+    if left[0] < 0 or depth > MAX_DEPTH + 1:  # the deepest level is an `Opaque` that stands for the rest
+        raise BadData(f"more than {4 * MAX_NODES} values, or nested deeper than {MAX_DEPTH}")
     kind = type(data)
     if data is None or kind is bool:
         return data

@@ -12,7 +12,7 @@ from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.report import Misconception, Report
 from xinfer_lab.grading.values import BadData, Opaque, Value, decode, shown
 
-__all__ = ["Difference", "Judge", "Outcome", "Refuses", "WrongModel", "first_difference", "verify_values"]
+__all__ = ["Difference", "Judge", "Outcome", "Refuses", "WrongModel", "equal", "first_difference", "verify_values"]
 
 Inputs = Mapping[str, Value]
 
@@ -114,7 +114,7 @@ def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object)
             expected=difference.expected,
             got=difference.got,
             line=outcome.line or defined,
-            misconception=_misconception(judge, [(case, outcome) for case, outcome, _ in wrong]),
+            misconception=_misconception(judge, list(zip(cases, outcomes, strict=False))),
             hint=judge.tried(case.inputs, outcome) if judge.tried and outcome.raised is None else difference.hint,
             checked=len(outcomes),
         )
@@ -137,7 +137,7 @@ def _judge(judge: Judge, case: Case, outcome: Outcome) -> Difference | None:
     if judge.of_a_call and outcome.value is None and truth is not None:
         hint = "Does every path through the function end in `return`?"
         return Difference("", shown(truth), "None", f"It returned nothing; a {judge.noun} was asked for.", hint)
-    difference = (judge.compare or _equal)(truth, outcome.value, judge.noun)
+    difference = (judge.compare or equal)(truth, outcome.value, judge.noun)
     if difference is None and judge.also is not None:
         difference = judge.also(case.inputs, outcome)
     return difference
@@ -176,7 +176,8 @@ def _same_list(expected: list[Value], got: list[Value]) -> bool:
     return first_difference(expected, got) is None
 
 
-def _equal(expected: Value, got: Value, noun: str) -> Difference | None:
+def equal(expected: Value, got: Value, noun: str) -> Difference | None:
+    """How two decoded values part, None where they are equal: the usual ``compare`` of a judge."""
     found = first_difference(expected, got)
     if found is None:
         return None
@@ -184,6 +185,8 @@ def _equal(expected: Value, got: Value, noun: str) -> Difference | None:
     hint = None
     if type(right) is int and type(given) is int:
         hint = f"Yours is {given - right:+,} away from it."
+    elif type(right) is int and type(given) is float:
+        hint = "A whole number was asked for: divide with //, not with /."
     headline = f"The {noun} is another one." if not why else f"The {noun} is not of the form that was asked for: {why}."
     return Difference(path, _side(right), _side(given), headline, hint)
 
@@ -256,12 +259,13 @@ def _type_name(value: Value) -> str:
     return f"a {type(value).__name__}"
 
 
-def _misconception(judge: Judge, wrong: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
+def _misconception(judge: Judge, outcomes: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
+    """The known wrong idea, or the sum of two, that gives exactly what the answer gave, in the cases it got right too."""
     for model in judge.wrong:
-        if all(_explains(judge, model, case, outcome) for case, outcome in wrong):
+        if all(_explains(judge, model, case, outcome) for case, outcome in outcomes):
             return model.misconception
     for first, second in combinations(judge.wrong, 2):
-        if all(_explains_together(judge, first, second, case, outcome) for case, outcome in wrong):
+        if all(_explain_together(judge, first, second, case, outcome) for case, outcome in outcomes):
             return Misconception(f"{first.name}; and {second.name}", f"{first.explanation} {second.explanation}")
     return None
 
@@ -272,15 +276,15 @@ def _explains(judge: Judge, model: WrongModel, case: Case, outcome: Outcome) -> 
         if outcome.raised is None or predicted.type not in outcome.bases:
             return False
         return predicted.args is None or _same_list(list(predicted.args), list(outcome.args))
-    return outcome.raised is None and (judge.compare or _equal)(predicted, outcome.value, judge.noun) is None
+    return outcome.raised is None and (judge.compare or equal)(predicted, outcome.value, judge.noun) is None
 
 
-def _explains_together(judge: Judge, first: WrongModel, second: WrongModel, case: Case, outcome: Outcome) -> bool:
+def _explain_together(judge: Judge, first: WrongModel, second: WrongModel, case: Case, outcome: Outcome) -> bool:
     truth, one, two = judge.truth(case.inputs), first.model(case.inputs), second.model(case.inputs)
     numbers = (truth, one, two, outcome.value)
     if outcome.raised or not all(type(number) is int for number in numbers):
         return False
-    return one != truth and two != truth and one + two - truth == outcome.value
+    return bool(one + two - truth == outcome.value)
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:

@@ -20,7 +20,7 @@ class TimelineFigures:
 
     ``overlapped`` is how long at least two queues were busy at once. ``stall`` is the longest wait of a queue or,
     where no queue waited, of the host; ``stalled`` all waiting of that lane; ``released_by`` the fence edge that
-    ended the stall and ``held_up`` the event that came next on its lane.
+    ended the stall and ``held_up`` the work that came next on its lane.
     """
 
     duration: float
@@ -75,7 +75,9 @@ def figures(timeline: Timeline) -> TimelineFigures:
     """The figures of ``timeline``, from its events alone."""
     stall = _longest_wait(timeline)
     later = [
-        e for e in timeline.events if stall and e.lane == stall.lane and e.record > stall.record and e.kind != "wait"
+        e
+        for e in timeline.events
+        if stall and e.lane == stall.lane and e.record > stall.record and "wait" not in e.kind
     ]
     return TimelineFigures(
         duration=timeline.duration,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.values import Value
-from xinfer_lab.grading.verify import Difference, Judge, Refuses, WrongModel
+from xinfer_lab.grading.verify import Difference, Judge, Refuses, WrongModel, equal
 
-__all__ = ["DECIDE", "REFUSE_BUDGET", "decide"]
+__all__ = ["DECIDE", "REFUSE_BUDGET", "decide", "same_decision"]
 
 Inputs = Mapping[str, Value]
 
@@ -29,12 +30,12 @@ def decide(
         used, slots = used + sizes["layer"], slots + 1
     if slots >= layers and clamp:
         return "resident"
-    wanted = min(least, layers)
+    wanted = min(2, layers)
     if slots < wanted:
         needed = sizes["always"] + wanted * sizes["layer"]
         reason = f"the least that works is {needed:,} bytes and the budget is {budget:,}"
         return Refuses("DoesNotFit", reason, (needed, budget))
-    return slots if largest else least
+    return slots if largest else 2
 
 
 def _all_or_nothing(inputs: Inputs) -> Value:
@@ -56,6 +57,12 @@ def _needs(slots: Callable[[Mapping[str, Value]], int]) -> Callable[[Inputs], Va
     return model
 
 
+def _one_slot(inputs: Inputs) -> Value:
+    right, sizes = decide(inputs), inputs["sizes"]
+    fits = sizes["always"] + sizes["layer"] <= inputs["budget"]
+    return 1 if isinstance(right, Refuses) and fits else right
+
+
 def _swapped(inputs: Inputs) -> Value:
     right = decide(inputs)
     return Refuses("DoesNotFit", "", right.args[::-1]) if isinstance(right, Refuses) and right.args else right
@@ -69,11 +76,20 @@ def _call(case: Case) -> str:
     )
 
 
+def same_decision(expected: Value, got: Value, noun: str) -> Difference | None:
+    """As `equal`, for a value that may be a word or a number: the one in place of the other is no fault of form."""
+    difference = equal(expected, got, noun)
+    if difference is not None and (got == "resident" or type(got) is int):
+        return replace(difference, headline="The decision is another one.")
+    return difference
+
+
 DECIDE = Judge(
     truth=decide,
     passed="Resident where it fits, else the largest pool.",
     noun="decision",
     call=_call,
+    compare=same_decision,
     wrong=(
         WrongModel(
             "What always stays is forgotten",
@@ -117,7 +133,7 @@ REFUSE_BUDGET = Judge(
         WrongModel(
             "A pool of one is accepted",
             "With one slot nothing can be copied while a layer computes: 2 is the least.",
-            lambda inputs: decide(inputs, least=1),
+            _one_slot,
         ),
         WrongModel(
             "needed is the whole model",

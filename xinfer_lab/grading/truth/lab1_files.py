@@ -301,7 +301,7 @@ def _file_order(inputs: Inputs) -> Value:
     groups: dict[Value, list[list[int]]] = {}
     for name, place in inputs["ranges"].items():
         groups.setdefault(_layer_of(name), []).append(list(place))
-    return groups
+    return {layer: _merged(places) for layer, places in groups.items()}
 
 
 LAYERS = Judge(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.questions.lab1_gate import STEPS, prompt_of, spec_of
-from xinfer_lab.grading.truth.lab1_decision import decide
+from xinfer_lab.grading.truth.lab1_decision import decide, same_decision
 from xinfer_lab.grading.values import Value
 from xinfer_lab.grading.verify import Difference, Judge, Outcome
+
+if TYPE_CHECKING:
+    from xinfer_lab.device.device import Device
+    from xinfer_lab.qwen2.synthetic import SyntheticSpec
+    from xinfer_lab.residency.model import QwenModel
+    from xinfer_lab.residency.parity import Run
 
 __all__ = ["GATE", "try_decision"]
 
@@ -32,50 +36,65 @@ def _truth(inputs: Inputs) -> Value:
     return decide({"sizes": _sizes(inputs), "budget": inputs["budget"]})
 
 
-@lru_cache(maxsize=4)
-def _reference(spec: Any, context: int, batch: int, prompt: int) -> tuple[Any, ...]:
-    """The resident run on a GPU without a limit, and the checkpoint's folder, which lives as long as this entry."""
-    from xinfer_lab.device.emulated import EmulatedDevice
-    from xinfer_lab.qwen2.synthetic import write_checkpoint
+def _loader(spec: SyntheticSpec, context: int, batch: int, decision: str | int) -> Callable[[Device], QwenModel]:
+    from xinfer_lab.qwen2.layout import layer_layout
+    from xinfer_lab.residency.host import PinnedLayers
     from xinfer_lab.residency.model import QwenModel
+    from xinfer_lab.residency.resident import ResidentLayers
+    from xinfer_lab.residency.streaming import StreamingLayers
+    from xinfer_lab.residency.weights import SyntheticWeights
+
+    config = spec.config()
+    layout, layers = layer_layout(config), config.num_hidden_layers
+
+    def source(device: Device, weights: object) -> Any:
+        if decision == "resident":
+            return ResidentLayers(device, layout, config.dtype, layers)
+        host = PinnedLayers(device, layout, layers)
+        return StreamingLayers(device, layout, config.dtype, host, layers, int(decision))
+
+    return lambda device: QwenModel(SyntheticWeights(config, spec.seed), device, source, batch=batch, context=context)
+
+
+@lru_cache(maxsize=16)
+def _reference(spec: SyntheticSpec, context: int, batch: int, prompt: int) -> Run:
+    """The resident run on a GPU without a limit."""
+    from xinfer_lab.device.emulated import EmulatedDevice
     from xinfer_lab.residency.parity import greedy_run
 
-    folder = tempfile.TemporaryDirectory(prefix="xinfer-lab-gate-", ignore_cleanup_errors=True)
-    path = write_checkpoint(Path(folder.name) / "model", spec)
-    first = prompt_of({"spec": {"vocab": spec.vocab}, "batch": batch, "prompt": prompt})
+    tokens = prompt_of({"spec": {"vocab": spec.vocab}, "batch": batch, "prompt": prompt})
     with EmulatedDevice(check=False) as device:
-        run = greedy_run(lambda on: QwenModel.load(path, on, batch=batch, context=context), device, first, STEPS)
-    return run, path, folder
+        return greedy_run(_loader(spec, context, batch, "resident"), device, tokens, STEPS)
 
 
-def try_decision(inputs: Inputs, decision: Value) -> str | None:
-    """What goes wrong when the model is loaded with ``decision`` ("resident" or a pool) and run within the budget; None if nothing."""
+@lru_cache(maxsize=256)
+def _trouble(
+    spec: SyntheticSpec, context: int, batch: int, prompt: int, budget: int, decision: str | int
+) -> str | None:
     from xinfer_lab.device.emulated import EmulatedDevice
     from xinfer_lab.device.errors import OutOfDeviceMemory
-    from xinfer_lab.residency.model import QwenModel
     from xinfer_lab.residency.parity import compare_logits, run_fixed
 
-    if decision != "resident" and (type(decision) is not int or not 1 <= decision <= 10_000):
-        return None
-    context, batch = inputs["context"], inputs["batch"]
-    reference, path, _ = _reference(spec_of(inputs), context, batch, inputs["prompt"])
-
-    def load(device: Any) -> QwenModel:
-        if decision == "resident":
-            return QwenModel.load(path, device, batch=batch, context=context)
-        return QwenModel.load_streaming(path, device, decision, batch=batch, context=context)
-
+    reference = _reference(spec, context, batch, prompt)
     try:
-        with EmulatedDevice(memory=max(1, inputs["budget"])) as device:
-            run = run_fixed(load, device, reference.tokens)
+        with EmulatedDevice(memory=max(1, budget)) as device:
+            run = run_fixed(_loader(spec, context, batch, decision), device, reference.tokens)
     except OutOfDeviceMemory as error:
         return f"Loaded with {decision!r}, this GPU runs out of memory: {error}"
-    if run.memory.peak > inputs["budget"]:
+    if run.memory.peak > budget:
         return f"Loaded with {decision!r}, the peak is {run.memory.peak:,} bytes."
     equal, largest = compare_logits(reference.logits, run.logits)
     if not equal or run.hazards or run.state_faults:
         return f"Loaded with {decision!r}, the logits differ from the resident ones by {largest}; {len(run.hazards)} hazards."
     return None
+
+
+def try_decision(inputs: Inputs, decision: Value) -> str | None:
+    """What goes wrong when the model is loaded by ``decision`` and run within the budget; None if nothing, or no decision."""
+    if decision != "resident" and (type(decision) is not int or not 1 <= decision <= 1000):
+        return None
+    model = spec_of(inputs), inputs["context"], inputs["batch"], inputs["prompt"]
+    return _trouble(*model, inputs["budget"], decision)
 
 
 def _also(inputs: Inputs, outcome: Outcome) -> Difference | None:
@@ -102,6 +121,7 @@ GATE = Judge(
     passed="Loaded by your decision on every GPU: within budget, streaming vs resident max abs diff = 0.",
     noun="decision",
     call=_call,
+    compare=same_decision,
     also=_also,
     tried=_tried,
 )

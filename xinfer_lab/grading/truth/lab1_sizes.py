@@ -243,13 +243,8 @@ KV_CACHE = Judge(
         WrongModel("One layer only", "Every layer has its own cache.", _cache(layers=lambda inputs: 1)),
         WrongModel(
             "All heads are cached",
-            "Grouped heads share keys and values: num_key_value_heads of them are stored.",
+            "num_key_value_heads of them are stored, each hidden_size // num_attention_heads wide.",
             _cache(heads=lambda inputs: inputs["config"]["num_attention_heads"]),
-        ),
-        WrongModel(
-            "head_dim from the kv heads",
-            "head_dim is hidden_size // num_attention_heads; dividing by the kv heads gives the whole hidden_size back.",
-            _cache(width=lambda inputs: inputs["config"]["hidden_size"] // inputs["config"]["num_key_value_heads"]),
         ),
         WrongModel(
             "Each kv head is hidden_size wide",

@@ -1,0 +1,17 @@
+"""
+wrong: joins in the order of the dict
+check: layer_table
+phrase: Ranges stay in the order of the dict
+"""
+
+def layer_table(ranges):
+    table = {}
+    for name, (begin, end) in ranges.items():
+        words = name.split(".")
+        layer = int(words[2]) if words[:2] == ["model", "layers"] else "rest"
+        runs = table.setdefault(layer, [])
+        if runs and runs[-1][1] == begin:
+            runs[-1] = (runs[-1][0], end)
+        else:
+            runs.append((begin, end))
+    return table

@@ -1,0 +1,83 @@
+"""The grader is graded: every answer of the bank gets the verdict and the words that its header asks for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.answer_bank import Answer, answers, assemble, checks_of, concerned, run
+from tests.project import ROOT
+from xinfer_lab.grading import Report, cases_to_data, examine, find_piece
+
+SEEDS = (0, 1, 20_261_129)
+
+
+def by_name(answer: Answer) -> str:
+    return answer.name
+
+
+@pytest.mark.parametrize("answer", answers("correct"), ids=by_name)
+def test_a_correct_answer_passes_all_its_checks_whatever_is_drawn(answer: Answer) -> None:
+    names = run(answer)
+    for check in concerned(answer.lab, answer.function):
+        for seed in SEEDS:
+            report = examine(check, names[checks_of(answer.lab)[check]], seed=seed)
+            assert report.passed, f"seed {seed}: {report}"
+
+
+@pytest.mark.parametrize("answer", answers("wrong"), ids=by_name)
+def test_a_wrong_answer_fails_exactly_the_checks_it_should_and_is_told_why(answer: Answer) -> None:
+    names = run(answer)
+    checks = concerned(answer.lab, answer.function)
+    assert answer.checks and answer.checks <= set(checks)
+    told = []
+    for check in checks:
+        for seed in SEEDS:
+            report = examine(check, names[checks_of(answer.lab)[check]], seed=seed)
+            assert report.passed == (check not in answer.checks), f"seed {seed}: {report}"
+            if check in answer.checks and not check.endswith(".gate"):
+                assert report.line and report.expected and report.got and report.where, str(report)
+                told.append(str(report))
+    assert any(answer.phrase in text for text in told), told[0]
+
+
+@pytest.mark.parametrize("answer", answers("cheat"), ids=by_name)
+def test_a_cheat_fails_where_recording_and_verifying_are_processes_of_their_own(answer: Answer, tmp_path: Path) -> None:
+    reports = [grade_apart(answer, check, tmp_path) for check in sorted(answer.checks)]
+    assert not any(report.passed for report in reports)
+    assert any(answer.phrase in str(report) for report in reports), "\n".join(map(str, reports))
+
+
+def grade_apart(answer: Answer, check: str, folder: Path) -> Report:
+    """The report on ``answer``, recorded in a child process that gets the cases and nothing that is right."""
+    piece = find_piece(check)
+    cases = piece.draw(7)
+    (folder / "cases.json").write_text(json.dumps(cases_to_data(cases)), encoding="utf-8")
+    (folder / "answer.py").write_text(assemble(answer), encoding="utf-8")
+    command = [sys.executable, "-m", "xinfer_lab.grading", "record", check, "cases.json", "answer.py"]
+    done = subprocess.run(
+        [*command, checks_of(answer.lab)[check], "--cpu-seconds", "0.3"],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return piece.verify(cases, json.loads(done.stdout))
+
+
+def test_every_function_has_at_least_eight_wrong_answers_and_three_correct_ones() -> None:
+    functions = {name for name in checks_of("lab1").values() if name not in ("plan",) and not name.endswith(WORDS)}
+    for function in sorted(functions):
+        count = {kind: sum(answer.function == function for answer in answers(kind)) for kind in ("wrong", "correct")}
+        assert count["wrong"] >= 8 and count["correct"] >= 3, f"{function}: {count}"
+
+
+WORDS = ("_percent", "_ratio", "_reason", "_moved")
+"""How the names of predictions and choices end."""
