@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -10,14 +10,12 @@ import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
-from xinfer_lab.device.kernels import Cost
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.grading.values import BadData, Value
-from xinfer_lab.qwen2 import costs
 from xinfer_lab.qwen2.config import Qwen2Config
-from xinfer_lab.qwen2.layers import layer_spec
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.qwen2.synthetic import SyntheticSpec
+from xinfer_lab.residency.lab_gpu import lab_gpu
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.weights import LayerSlot, LayerWeights, ModelWeights, SizedWeights, SyntheticWeights
 
@@ -112,25 +110,26 @@ class ModelCase:
 
     def spec(self, ratio: float = 1.0) -> GpuSpec:
         """A GPU on which computing one layer in a decode step takes ``ratio`` times its transfer."""
-        config = self.config
-        work = costs.decoder_layer_work(
-            layer_spec(config, 0), batch=self.batch, tokens=1, position=self.context - 1, hidden_size=config.hidden_size,
-            intermediate_size=config.intermediate_size, dtype=config.dtype,
-        )  # fmt: skip
-        cost = Cost(float(work.flops), float(work.bytes_read + work.bytes_written))
-        return GpuSpec.lab(ratio, layer_bytes=layer_layout(config).nbytes, layer_cost=cost)
+        return lab_gpu(self.config, ratio, position=self.context - 1, batch=self.batch)
 
     def model(self, weights: ModelWeights, device: Device, make_source: object) -> QwenModel:
         """The model on ``device`` with the layer source that ``make_source(device, weights)`` makes."""
         return QwenModel(weights, device, make_source, batch=self.batch, context=self.context, chunk=self.prompt)  # type: ignore[arg-type]
 
 
-def run_model(case: ModelCase, weights: ModelWeights, device: Device, make_source: object) -> None:
-    """Run the case's passes with its given tokens, and close the model and the device."""
+def run_model(
+    case: ModelCase, weights: ModelWeights, device: Device, make_source: object, *, runs: Sequence[int] | None = None
+) -> None:
+    """Run the case's passes with its given tokens, and close the model and the device.
+
+    ``runs``: how many passes are announced at a time (default: all at once); together they are the case's.
+    """
     model = case.model(weights, device, make_source)
-    model.begin(case.steps)
-    for tokens in case.feed():
-        model.forward(tokens)
+    feed = iter(case.feed())
+    for passes in (case.steps,) if runs is None else runs:
+        model.begin(passes)
+        for _ in range(passes):
+            model.forward(next(feed))
     model.close()
     device.close()
 

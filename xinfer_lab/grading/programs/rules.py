@@ -21,6 +21,7 @@ __all__ = [
     "parity",
     "right_layers",
     "right_queues",
+    "slots_filled_first",
     "uploads_ahead",
     "uploads_overlap",
 ]
@@ -169,6 +170,22 @@ def each_step_uploads_once(evidence: Evidence) -> Fault | None:
             got=f"{format_bytes(wasted)} uploaded for nothing, first layer {extra[0].layer}",
             records=(extra[0].record,),
         )
+    return None
+
+
+def slots_filled_first(evidence: Evidence) -> Fault | None:
+    """The uploads for the first ``pool`` steps are submitted before the first layer is computed: every slot is put to use."""
+    computes = evidence.program.computes
+    for compute in computes[: evidence.case.pool]:
+        if compute.uploads and max(compute.uploads) > computes[0].record:
+            return Fault(
+                "not-filled",
+                f"Not all slots are filled at the start: layer {compute.step % evidence.case.layers} comes later.",
+                expected=f"the uploads for the first {evidence.case.pool} steps submitted before step 0 is computed",
+                got=f"the upload for step {compute.step} submitted after it",
+                records=(max(compute.uploads), computes[0].record),
+                hint="Fill every slot in begin: nobody reads them yet.",
+            )
     return None
 
 

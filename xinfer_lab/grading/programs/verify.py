@@ -116,6 +116,7 @@ _RAISED = {
         "Write this part yourself; the module is closed while the piece is graded.",
     ),
     "EarlyWait": ("It waits for a fence value that nobody was asked to signal.", "Submit the signal first, then the wait."),
+    "FenceError": ("It signals a fence as no fence can be signalled.", "A fence has one signalling queue, and its values only grow."),
     "OutOfDeviceMemory": ("It asks for more device memory than there is.", "Refill the slots instead of adding to them."),
 }
 

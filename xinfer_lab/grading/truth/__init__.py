@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from xinfer_lab.grading.verify import Judge
+from typing import Any
 
 __all__ = ["judge_of"]
 
 
-def judge_of(piece: str) -> Judge:
-    """The judge of ``piece`` (``"lab1.layer_bytes"``). KeyError for a piece that has none."""
-    judges: dict[str, Judge] = import_module(f"xinfer_lab.grading.truth.{piece.partition('.')[0]}").JUDGES
+def judge_of(piece: str) -> Any:
+    """The judge of ``piece`` (``"lab1.layer_bytes"``), a `Judge` or a `ProgramJudge`. KeyError for a piece that has none."""
+    judges: dict[str, Any] = import_module(f"xinfer_lab.grading.truth.{piece.partition('.')[0]}").JUDGES
     return judges[piece]
