@@ -53,7 +53,9 @@ class Models:
             assert_clean(self._runs[key])
         return self._runs[key]
 
-    def streamed(self, spec: SyntheticSpec, pool: int, device: Device, feed: Sequence[torch.Tensor], **options: Any) -> Run:
+    def streamed(
+        self, spec: SyntheticSpec, pool: int, device: Device, feed: Sequence[torch.Tensor], **options: Any
+    ) -> Run:
         """The tokens of ``feed`` through a model that streams with ``pool`` slots."""
         return run_fixed(
             lambda device: QwenModel.load_streaming(self.path(spec), device, pool, **options), device, feed

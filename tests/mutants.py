@@ -1,4 +1,4 @@
-"""Programs that lack one statement: the package's own methods with one `.wait(`, `.signal(` or `.assume_common(` taken out."""
+"""Programs that lack one statement: the package's own methods without one `.wait(`, `.signal(` or the like."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ class _Finder(ast.NodeVisitor):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in VERBS:
             *classes, function = self.scope
             self.found.append(
-                Statement(
-                    self.module, ".".join(classes), function, node.lineno, call.func.attr, ast.unparse(node)
-                )
+                Statement(self.module, ".".join(classes), function, node.lineno, call.func.attr, ast.unparse(node))
             )
 
 

@@ -137,7 +137,7 @@ def failed_load(models: Models, schedule: str = "timed") -> EmulatedDevice:
 
 
 def accesses(stream: CommandStream, kernels: KernelTable) -> list[tuple[int, tuple[Span, ...], tuple[Span, ...]]]:
-    """(record, reads, writes) of everything that touches bytes; giving a buffer back or creating it counts as writing it."""
+    """(record, reads, writes) of everything that touches bytes; a buffer given back or created counts as written."""
     found, sizes = [], {}
     for index, record in enumerate(stream):
         if isinstance(record, Allocate):
@@ -254,10 +254,7 @@ STATEMENTS = statements(streaming, serial, upload, staging, load, resident, mode
 def verdict(models: Models, opener: str, program: Callable[[QwenModel], None], schedule: str) -> tuple[str, ...]:
     """Every report of one run, or the error that ended it."""
     try:
-        if opener == "failed load":
-            device = failed_load(models, schedule)
-        else:
-            device = run(models, opener, program, schedule)
+        device = failed_load(models, schedule) if opener == "failed load" else run(models, opener, program, schedule)
     except DeviceError as error:
         return (f"{type(error).__name__}: {error}",)
     return tuple(found.report() for found in (*device.hazards, *device.state_faults))
@@ -321,5 +318,3 @@ def test_schedules_show_what_a_missing_wait_does(models: Models) -> None:
                 logits = models.streamed(tiny(LAYERS), 3, device, right.tokens).logits
                 wrong += not all(map(torch.equal, right.logits, logits))
     assert wrong
-
-

@@ -1,4 +1,4 @@
-"""The command line `xinfer-lab`: options and help. `xinfer_lab.commands` has what a command does, imported as it runs."""
+"""The command line `xinfer-lab`: options and help. What a command does is imported from `xinfer_lab.commands`."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ POOL, TOKENS, PASSES = 2, 8, 4
 
 
 def demo(keep: Path | None = None) -> int:
-    """Show it; ``keep``: where to leave the checkpoint (None: nowhere). 0 if all bytes are equal and nothing was found."""
+    """Show it; ``keep``: where to leave the checkpoint (None: nowhere). 0 if bytes are equal and nothing was found."""
     with ExitStack() as stack:
         if keep is None:
             keep = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="xinfer-lab-"))) / "model"
@@ -52,9 +52,10 @@ def _show(checkpoint: Checkpoint, where: str) -> int:
     plan = Plan(checkpoint=checkpoint, tokens=any_tokens(config.vocab_size, TOKENS), passes=PASSES)
     _say(f"A made-up model in {where}: {describe_model(config)}, {format_bytes(weight_bytes(config))} of weights.")
     _say(
-        f"It reads {TOKENS} tokens and makes {PASSES} more on an emulated GPU: once with all {layers} layers resident in "
-        f"device memory, and once streaming them through {POOL} slots, where the copy queue fills one slot while the "
-        f"direct queue computes with the other. Serial, for comparison, has one slot: upload, compute, upload, compute."
+        f"It reads {TOKENS} tokens and makes {PASSES} more on an emulated GPU: once with all {layers} layers resident "
+        f"in device memory, and once streaming them through {POOL} slots, where the copy queue fills one slot while "
+        f"the direct queue computes with the other. Serial, for comparison, has one slot: upload, compute, upload, and "
+        f"so on."
     )
     spec = lab_spec(config)
     names = {"resident": "resident", "serial": "serial, 1 slot", "streaming": pool_name(POOL, layers)}
@@ -71,8 +72,10 @@ def _show(checkpoint: Checkpoint, where: str) -> int:
     reports = [report for item in runs.values() for report in item.reports]
     for report in reports:
         typer.echo(f"\n{report}")
+    hazards = sum(len(item.run.hazards) for item in runs.values())
+    faults = f"\nstate faults: {len(reports) - hazards}" if len(reports) > hazards else ""
     verdict = compare(runs["resident"], runs["streaming"], "streaming")
-    typer.echo(f"\nhazards: {len(reports)}\n{verdict.line}")
+    typer.echo(f"\nhazards: {hazards}{faults}\n{verdict.line}")
     return 0 if verdict.equal and not reports else 1
 
 

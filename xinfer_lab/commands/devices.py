@@ -55,7 +55,7 @@ class DeviceChoice:
         gpu_spec(self.gpu or _DEFAULT_GPU)
 
     def open(self, *, memory: int | None = None, check: bool = True, measure: bool = False) -> Device:
-        """The device, with a budget of ``memory`` bytes; it collects hazards. ``measure``: a CUDA device times commands.
+        """The device, with a budget of ``memory`` bytes, collecting hazards. ``measure``: a CUDA device times commands.
 
         Raises `CudaUnavailable`.
         """

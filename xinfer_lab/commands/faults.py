@@ -1,4 +1,4 @@
-"""Which errors are the user's to mend, and the one sentence that says so. All others are bugs and keep their traceback."""
+"""Which errors are the user's to mend, and the one sentence that says so. All others are bugs, with a traceback."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ def _message(error: BaseException) -> str | None:
     if callable(usage := getattr(error, "format_message", None)):
         # No command at all has shown the help, and there is nothing to add.
         return f"{said.rstrip('.')}; {_help_hint(error)}" if (said := str(usage())) else ""
+    if isinstance(error, CommandError):
+        return str(error)
     if isinstance(error, OSError):
         return _about_file(error)
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))):
@@ -41,7 +43,7 @@ def _message(error: BaseException) -> str | None:
     from xinfer_lab.qwen2.errors import ModelFileError
     from xinfer_lab.residency.errors import RequestError
 
-    known = (CommandError, DeviceError, ModelFileError, RequestError)
+    known = (DeviceError, ModelFileError, RequestError)
     return (str(error) or type(error).__name__) if isinstance(error, known) else None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xinfer_lab.device.records import HOST
+from xinfer_lab.device.records import HOST, Copy
+from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
 
 __all__ = ["PassTimes", "mean_pass", "pass_times"]
@@ -14,7 +15,7 @@ __all__ = ["PassTimes", "mean_pass", "pass_times"]
 @dataclass(frozen=True)
 class PassTimes:
     """One pass, in seconds: its ``time``; how long the direct queue computed (``compute``) and waited for fences
-    (``stalled``), and the copy queue copied (``upload``) meanwhile; and ``bound``, max(compute, bytes / link).
+    (``stalled``), and the copy queue copied (``upload``) meanwhile; and ``bound``, max(compute, bytes moved / link).
     """
 
     time: float
@@ -24,16 +25,17 @@ class PassTimes:
     bound: float
 
 
-def pass_times(timeline: Timeline, ends: Sequence[int], *, moved: int, link: float) -> list[PassTimes]:
+def pass_times(timeline: Timeline, stream: CommandStream, ends: Sequence[int], link: float) -> list[PassTimes]:
     """The passes of ``timeline``; pass p's records end before number ``ends[p]``, and the host has its result by then.
 
-    ``moved`` is how many bytes each pass needs over a link of ``link`` bytes/s. Uploads for a pass may go out during
-    the one before: they count where they happen.
+    ``stream`` is what was timed, ``link`` bytes/s. Uploads for a pass may go out during the one before: they count
+    where they happen.
     """
     passes, start = [], 0.0
     for last in ends:
         end = max((e.end for e in timeline.events if e.lane == HOST and e.record < last), default=start)
         compute = _within(timeline, "direct", "dispatch", start, end)
+        moved = _moved(timeline, stream, start, end)
         passes.append(
             PassTimes(
                 time=end - start,
@@ -50,6 +52,17 @@ def pass_times(timeline: Timeline, ends: Sequence[int], *, moved: int, link: flo
 def _within(timeline: Timeline, lane: str, kind: str, start: float, end: float) -> float:
     events = (event for event in timeline.events if event.lane == lane and event.kind == kind)
     return sum(max(0.0, min(event.end, end) - max(event.start, start)) for event in events)
+
+
+def _moved(timeline: Timeline, stream: CommandStream, start: float, end: float) -> float:
+    """Bytes that the copy queue moves from ``start`` to ``end``; of a copy that is cut, its share."""
+    total = 0.0
+    for event in timeline.events:
+        record = stream[event.record]
+        if event.lane == "copy" and isinstance(record, Copy) and event.duration > 0:
+            inside = max(0.0, min(event.end, end) - max(event.start, start))
+            total += record.dst.size * inside / event.duration
+    return total
 
 
 def mean_pass(passes: Sequence[PassTimes]) -> PassTimes:

@@ -28,10 +28,19 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: 
     for place, name in enumerate(columns):
         table.add_column(name, justify="left" if place < left else "right", overflow="fold", no_wrap=place == 0)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(_printable(cell, console.encoding) for cell in row))
     console.print()
     console.print(table)
     console.print()
+
+
+def _printable(text: str, encoding: str) -> str:
+    """``text``, with the one letter of our units replaced that an old terminal may lack."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.replace("µ", "u")
+    return text
 
 
 @contextmanager

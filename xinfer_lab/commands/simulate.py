@@ -48,7 +48,7 @@ _GROUPS = {
 
 
 def find_config(model: str) -> Qwen2Config:
-    """The config that ``model`` names: a published size ("72b") or a directory with config.json. Raises `CommandError`."""
+    """The config that ``model`` names: a published size or a directory with config.json. Raises `CommandError`."""
     size = model.lower().removeprefix("qwen2.5-").removeprefix("qwen2-")
     if size in PUBLISHED:
         return PUBLISHED[size]
@@ -79,7 +79,7 @@ def simulate(model: str, *, gpu: str, pool: int, tokens: int, steps: int, memory
         use = device.memory.use()
         loaded.close()
     streamed = 0 if slots is None else layers * layer_layout(config).nbytes
-    times = pass_times(passes, ends, moved=streamed, link=spec.link_bandwidth)
+    times = pass_times(passes, device.stream, ends, spec.link_bandwidth)
 
     typer.echo(f"{describe_model(config)}: {format_bytes(weight_bytes(config))} of weights; {pool_name(pool, layers)}")
     rates = f"link {spec.link_bandwidth / 1e9:g} GB/s, {spec.flops / 1e12:g} TFLOP/s"
@@ -106,7 +106,7 @@ def _print_times(times: Sequence[PassTimes], tokens: int) -> None:
         for name, one in named
     ]  # fmt: skip
     print_table(["pass", "time", "compute", "upload", "stalled", "bound", "time / bound"], rows)
-    typer.echo("bound = max(compute, bytes / link): no schedule can be faster.")
+    typer.echo("bound = max(compute, bytes moved / link): no schedule can be faster.")
 
 
 def _print_verdict(config: Qwen2Config, spec: GpuSpec, times: Sequence[PassTimes], tokens: int, streamed: int) -> None:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from xinfer_lab.device.arguments import plain_name, whole_number
+from xinfer_lab.device.caller import caller
+from xinfer_lab.device.errors import BufferRangeError
 from xinfer_lab.device.records import DTYPE_BYTES, AssumeCommon, Free, HostRead, HostWrite, Source, Span, View
 
 if TYPE_CHECKING:
@@ -20,18 +23,21 @@ class Buffer:
     heap = "default"
 
     def __init__(self, device: Device, name: str, size: int) -> None:
-        self.device, self.name, self.size = device, name, size
+        self.device = device
+        self.name, self.size = plain_name(name, "a buffer"), whole_number(size, "a buffer's size in bytes")
 
     def span(self, offset: int = 0, size: int | None = None) -> Span:
         """``size`` bytes from ``offset`` on (default: to the end)."""
-        return Span(self.name, offset, self.size - offset if size is None else size)
+        offset = whole_number(offset, "an offset in bytes")
+        return Span(self.name, offset, self.size - offset if size is None else whole_number(size, "a size in bytes"))
 
     def view(self, dtype: str | torch.dtype, shape: tuple[int, ...], offset: int = 0) -> View:
         """A contiguous tensor of ``shape`` at byte ``offset``, as an operand for kernels."""
         name = str(dtype).removeprefix("torch.")
         if name not in DTYPE_BYTES:
             raise TypeError(f"a view cannot have dtype {dtype}; one of {', '.join(DTYPE_BYTES)}")
-        return View(self.name, offset, tuple(shape), name)
+        sizes = tuple(whole_number(size, "each size of a view's shape") for size in shape)
+        return View(self.name, whole_number(offset, "an offset in bytes"), sizes, name)
 
     @property
     def tracked_state(self) -> str:
@@ -44,11 +50,11 @@ class Buffer:
         True once the queue that you record for has waited for the fence of the last call on another queue that used the
         buffer; until then the claim is early. The device itself never sees this call.
         """
-        self.device.record_bookkeeping(AssumeCommon(buffer=self.name, where=self.device.caller()))
+        self.device.record_bookkeeping(AssumeCommon(buffer=self.name, where=caller()))
 
     def free(self) -> None:
         """Give the memory back. The host must have waited for every queue command that uses it."""
-        self.device.submit(Free(buffer=self.name, where=self.device.caller()))
+        self.device.submit(Free(buffer=self.name, where=caller()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.size} bytes)"
@@ -65,39 +71,41 @@ class UploadHeap(Buffer):
     def write(self, offset: int, source: str | Source | torch.Tensor | bytes, *, name: str | None = None) -> Span:
         """Fill bytes from ``offset`` on with ``source`` and return the span written.
 
-        ``source`` is a named source (a weight of a mounted checkpoint, by name or as a range) or small data, which becomes
-        an input of the stream called ``name`` (a fresh name if None). A copy that was submitted but has not run yet will
-        read the *new* bytes: wait for its fence before you write over what it reads.
+        ``source`` is a named source (a weight of a mounted checkpoint, by name or as a range) or small data, which
+        becomes an input of the stream called ``name`` (a fresh name if None). A copy that was submitted but has not run
+        yet will read the *new* bytes: wait for its fence before you write over what it reads.
         """
         sources = self.device.sources
         if isinstance(source, str):
             source = sources.whole(source)
         elif not isinstance(source, Source):
             source = sources.put(name or self.device.fresh_name("input"), source)
-        span = Span(self.name, offset, source.size)
-        self.device.submit(HostWrite(dst=span, source=source, where=self.device.caller()))
+        span = self.span(offset, source.size)
+        self.device.submit(HostWrite(dst=span, source=source, where=caller()))
         return span
 
 
 class ReadbackHeap(Buffer):
-    """Pinned host memory that queues copy into and the host reads. Reading is immediate: wait for the copy's fence first."""
+    """Pinned host memory that queues copy into and the host reads. Reading is immediate: wait for the fence first."""
 
     heap = "readback"
 
     def read(self, dtype: str | torch.dtype, shape: tuple[int, ...], offset: int = 0) -> torch.Tensor:
         """A copy of the bytes there now, as a host tensor of ``dtype`` and ``shape``."""
         view = self.view(dtype, shape, offset)
-        raw = self.device.submit(HostRead(src=view.span, where=self.device.caller()))
+        raw = self.device.submit(HostRead(src=view.span, where=caller()))
         assert raw is not None
         return raw.view(getattr(torch, view.dtype)).reshape(view.shape)
 
 
-def as_span(target: Buffer | Span | View) -> Span:
-    """The bytes that ``target`` names: a whole buffer, a span, or a view."""
+def as_span(target: Buffer | Span | View, device: Device) -> Span:
+    """The bytes that ``target`` names for a command on ``device``: a whole buffer, a span, or a view."""
     if isinstance(target, Span):
         return target
     if isinstance(target, View):
         return target.span
     if isinstance(target, Buffer):
+        if target.device is not device:
+            raise BufferRangeError(f"buffer {target.name!r} belongs to another device ({target.device.name})")
         return target.span()
     raise TypeError(f"a copy needs a buffer, a span or a view, not {type(target).__name__}")

@@ -28,7 +28,9 @@ class Findings:
 
     def report(self) -> str:
         """All reports, hazards first."""
-        return "\n\n".join(found.report() for found in (*self.hazards, *self.state_faults))
+        return "\n\n".join(
+            [*(hazard.report() for hazard in self.hazards), *(fault.report() for fault in self.state_faults)]
+        )
 
 
 class StreamChecker:
@@ -39,18 +41,17 @@ class StreamChecker:
         self._states = DeviceStates(kernels)
         self._invariant = TrackerInvariant(kernels)
 
-    def observe(self, record: Record) -> Findings:
-        """What shows in the next record."""
-        return Findings(
-            self._hazards.observe(record), (*self._states.observe(record), *self._invariant.observe(record))
-        )
+    def observe(self, *records: Record) -> Findings:
+        """What shows in the next ``records``."""
+        hazards: list[Hazard] = []
+        faults: list[StateFault] = []
+        for record in records:
+            hazards += self._hazards.observe(record)
+            faults += self._states.observe(record)
+            faults += self._invariant.observe(record)
+        return Findings(tuple(hazards), tuple(faults))
 
 
 def check_stream(stream: CommandStream, kernels: KernelTable) -> Findings:
     """All findings of ``stream``, the same on every machine and run."""
-    checker = StreamChecker(kernels)
-    found = [checker.observe(record) for record in stream]
-    return Findings(
-        tuple(hazard for one in found for hazard in one.hazards),
-        tuple(fault for one in found for fault in one.state_faults),
-    )
+    return StreamChecker(kernels).observe(*stream)

@@ -49,9 +49,9 @@ def label_of(record: Record) -> str:
 class VirtualClock:
     """Times records in issue order; every wait names a signal that was timed before it, so one pass is enough.
 
-    Rules: a queue runs its commands in order, each no earlier than the host submitted it; copies over the link take turns in
-    each direction, also between queues; the host is busy while it writes staging memory and blocked in a host wait;
-    submitting costs the host nothing.
+    Rules: a queue runs its commands in order, each no earlier than the host submitted it; copies over the link take
+    turns in each direction, also between queues; the host is busy while it writes staging memory and blocked in a host
+    wait; submitting costs the host nothing.
     """
 
     def __init__(self, spec: GpuSpec, kernels: KernelTable) -> None:
@@ -92,7 +92,7 @@ class VirtualClock:
             case Dispatch():
                 kernel = self._kernels[record.kernel]
                 end = start + self.spec.dispatch_time(kernel.cost(record.operands, record.params))
-                self._reserve(kernel.workspace(record.operands, record.params), start)
+                self._reserve(kernel.workspace(record.operands, record.params))
                 kind = "dispatch"
             case HostWrite() | HostRead():
                 size = record.dst.size if isinstance(record, HostWrite) else record.src.size
@@ -119,12 +119,10 @@ class VirtualClock:
     def _reach(self, record: Wait | HostWait, index: int, lane: str, start: float) -> float:
         values, entries = self._fences[record.fence]
         position = bisect.bisect_left(values, record.value)
-        if position == len(values):
+        if record.value <= 0 or position == len(values):
             return start
         signal, time, signal_lane = entries[position]
-        self._flows.append(
-            Flow(record.fence, record.value, signal, time, signal_lane, index, max(time, start), lane)
-        )
+        self._flows.append(Flow(record.fence, record.value, signal, time, signal_lane, index, max(time, start), lane))
         return time
 
     def _account(self, record: Allocate | Free, time: float) -> None:
@@ -137,12 +135,12 @@ class VirtualClock:
             self._used += change
             self._memory.append(MemorySample(time, self._used))
 
-    def _reserve(self, workspace: int, time: float) -> None:
-        # As the memory budget counts it: room for the largest kernel so far, since kernels run one after another.
+    def _reserve(self, workspace: int) -> None:
+        # As the budget counts it: from its submission on, and once, since kernels run one after another.
         if workspace > self._workspace:
             self._used += workspace - self._workspace
             self._workspace = workspace
-            self._memory.append(MemorySample(time, self._used))
+            self._memory.append(MemorySample(self.now, self._used))
 
     def timeline(self, lanes: tuple[str, ...] = ()) -> Timeline:
         """Everything timed so far. ``lanes`` fixes the order of the queues; the host is last."""

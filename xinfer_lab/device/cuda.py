@@ -11,7 +11,7 @@ import torch
 
 from xinfer_lab.device.clock import label_of
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.errors import CudaUnavailable
+from xinfer_lab.device.errors import CudaUnavailable, OutOfDeviceMemory
 from xinfer_lab.device.pinned import PinnedMemory
 from xinfer_lab.device.records import (
     HOST,
@@ -54,17 +54,20 @@ class _EventFence:
 class CudaDevice(Device):
     """CUDA device number ``index``. Queue = stream, fence value = event, upload heap = pinned host memory.
 
-    Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too early.
-    ``check`` defaults to False here: when on, each command is checked before it is issued (``on_hazard="raise"`` by default)
-    and memory is filled with NaN bytes, which costs time. ``measure`` records timing events around every command for
-    `timeline`. Other arguments: see `Device`. Raises `CudaUnavailable`.
+    Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too
+    early. ``check`` defaults to False here: when on, each command is checked before it is issued (``on_hazard="raise"``
+    by default) and memory is filled with NaN bytes, which costs time. ``measure`` records timing events around every
+    command for `timeline`. Other arguments: see `Device`. Raises `CudaUnavailable`.
     """
 
     def __init__(self, index: int = 0, *, measure: bool = False, **options: Any) -> None:
         if not torch.cuda.is_available():
             raise CudaUnavailable(
-                "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the emulated device."
+                "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the "
+                "emulated device."
             )
+        if not 0 <= index < (count := torch.cuda.device_count()):
+            raise CudaUnavailable(f"there is no CUDA device {index}; this machine has devices 0 to {count - 1}")
         self.torch_device = torch.device("cuda", index)
         self.name = torch.cuda.get_device_name(index)
         self.measure = measure
@@ -75,9 +78,12 @@ class CudaDevice(Device):
         self._marks: list[tuple[int, Record, torch.cuda.Event, torch.cuda.Event]] = []
         self._signals: list[tuple[int, Signal]] = []
         self._waits: list[tuple[int, Wait]] = []
-        self._used: list[int] = []
         super().__init__(**{"check": False, "on_hazard": "raise", **options})
-        self.memory.take(LIBRARY_WORKSPACE, self._warm_up())
+        try:
+            self.memory.take(LIBRARY_WORKSPACE, self._warm_up())
+        except BaseException:
+            self._shut()
+            raise
         self._origin = self._record_event(self._streams["direct"]) if measure else None
         if self._origin is not None:
             self._origin.synchronize()
@@ -134,7 +140,7 @@ class CudaDevice(Device):
 
     def _allocate(self, record: Allocate) -> None:
         if record.heap == "default":
-            memory = torch.empty(record.size, dtype=torch.uint8, device=self.torch_device)
+            memory = self._empty(record)
         else:
             self._pinned[record.buffer] = PinnedMemory(record.size)
             memory = self._pinned[record.buffer].tensor
@@ -142,6 +148,14 @@ class CudaDevice(Device):
             memory.fill_(POISON)
             torch.cuda.current_stream(self.torch_device).synchronize()
         self._memory[record.buffer] = memory
+
+    def _empty(self, record: Allocate) -> torch.Tensor:
+        try:
+            return torch.empty(record.size, dtype=torch.uint8, device=self.torch_device)
+        except torch.OutOfMemoryError:
+            free, total = torch.cuda.mem_get_info(self.torch_device)
+            holders = {**self.memory.use().holders, "others on this GPU": total - free - self.memory.use().used}
+            raise OutOfDeviceMemory(record.buffer, record.size, total - free, total, holders) from None
 
     def _free(self, name: str) -> None:
         del self._memory[name]
@@ -203,7 +217,5 @@ class CudaDevice(Device):
             value = fence.values[bisect.bisect_left(fence.values, wait.value)]
             signal_index, signal = where[(wait.fence, value)]
             time = self._origin.elapsed_time(fence.event_for(value)) / 1e3
-            flows.append(
-                Flow(wait.fence, wait.value, signal_index, time, signal.queue, index, time, wait.queue)
-            )
+            flows.append(Flow(wait.fence, wait.value, signal_index, time, signal.queue, index, time, wait.queue))
         return flows

@@ -1,28 +1,25 @@
-"""`Device`: what every device has in common. It turns calls into records, admits, checks and keeps them, then performs them."""
+"""`Device`: what every device has in common. It turns calls into records, admits, checks, performs and keeps them."""
 
 from __future__ import annotations
 
 import abc
-import dataclasses
-import functools
-import os
-import sys
-from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
 import torch
 
+from xinfer_lab.device.admission import Admission
+from xinfer_lab.device.arguments import plain_name
 from xinfer_lab.device.buffers import Buffer, ReadbackHeap, UploadHeap
-from xinfer_lab.device.checker import Findings, StreamChecker
-from xinfer_lab.device.errors import HazardError, StreamError
+from xinfer_lab.device.caller import caller
+from xinfer_lab.device.checker import Findings, StreamChecker, check_stream
+from xinfer_lab.device.errors import DeviceClosed, HazardError, StreamError
 from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.hazards import Hazard
-from xinfer_lab.device.kernels import Access, Cost, Kernel, KernelTable, Operands
+from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.memory import MemoryBudget
 from xinfer_lab.device.queue import CommandList, CommandQueue
-from xinfer_lab.device.records import Allocate, AssumeCommon, Dispatch, Free, Record, View
-from xinfer_lab.device.rules import StreamRules
+from xinfer_lab.device.records import HOST, Allocate, AssumeCommon, Free, Record, with_call
 from xinfer_lab.device.sources import Sources
 from xinfer_lab.device.state_faults import StateFault
 from xinfer_lab.device.states import StateTracker
@@ -35,25 +32,25 @@ KERNELS = KernelTable()
 """The kernels that every device knows. Packages register theirs here when imported."""
 
 _B = TypeVar("_B", bound=Buffer)
-_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-@functools.cache
-def _is_internal(filename: str) -> bool:
-    return os.path.dirname(os.path.abspath(filename)) == _HERE
+def _idle_fence(queue: str) -> str:
+    return f"idle {queue}"
 
 
 class Device(abc.ABC):
-    """A GPU, real or emulated: a direct queue, a copy queue, memory with a budget, and the stream of all that was asked.
+    """A GPU, real or emulated: a direct queue, a copy queue, memory with a budget, and the stream of all it was asked.
 
     ``memory``: device memory budget in bytes (None: unlimited). ``check``: look at each command as it is submitted, for
     hazards and state faults (collected in `hazards` and `state_faults`), and fill memory with 0xFF bytes (NaN in every
-    float type) at allocation and whenever a copy into it starts. ``on_hazard="raise"`` raises `HazardError` instead, before
-    the command that would race is performed.
+    float type) at allocation and whenever a copy into it starts. ``on_hazard="raise"`` raises `HazardError` instead,
+    before the command that would race is performed.
     """
 
     name: str
     torch_device: torch.device
+    computes = True
+    """Whether the host reads what was computed; False where there are sizes only."""
 
     def __init__(
         self,
@@ -74,10 +71,13 @@ class Device(abc.ABC):
         self.tracker = StateTracker()
         self.hazards: list[Hazard] = []
         self.state_faults: list[StateFault] = []
-        self.rules = StreamRules(self.kernels)
+        self._admission = Admission(self.kernels, self.memory, self.sources)
+        self.rules = self._admission.rules
         self._checker = StreamChecker(self.kernels)
-        self._lists: list[CommandList] = []
+        self._list: CommandList | None = None
         self._calls = 0
+        self._closed = False
+        self._fence_names: set[str] = set()
         self._names: dict[str, int] = {}
         self.queues: dict[str, CommandQueue] = {}
         self.direct_queue = self.create_queue("direct", "direct")
@@ -87,16 +87,26 @@ class Device(abc.ABC):
 
     def create_queue(self, name: str, kind: str = "copy") -> CommandQueue:
         """A further queue; ``kind`` is "direct" (computes and copies) or "copy"."""
-        if name in self.queues:
-            raise StreamError(f"there is a queue {name!r} already")
+        if plain_name(name, "a queue") in self.queues or name == HOST:
+            raise StreamError(
+                f"a queue cannot be called {name!r}: that is the {name} {'queue' if name != HOST else 'itself'}"
+            )
+        if kind not in ("direct", "copy"):
+            raise ValueError(f"a queue's kind is 'direct' or 'copy', not {kind!r}")
+        self._require_open()
         self.queues[name] = CommandQueue(self, name, kind)
         self.rules.queues.add(name)
+        self._fence_names.add(_idle_fence(name))
         self._add_queue(name)
         return self.queues[name]
 
     def create_fence(self, name: str | None = None) -> Fence:
-        """A fence at 0."""
-        return Fence(self, name or self.fresh_name("fence"))
+        """A fence at 0. Raises `StreamError` if one of that name was created before: the two would be one counter."""
+        name = plain_name(name, "a fence") if name is not None else self.fresh_name("fence")
+        if name in self._fence_names:
+            raise StreamError(f"there is a fence {name!r} already; fence names are not used again")
+        self._fence_names.add(name)
+        return Fence(self, name)
 
     def create_buffer(self, size: int, name: str | None = None) -> Buffer:
         """``size`` bytes of device memory. Raises `OutOfDeviceMemory` when the budget does not allow it."""
@@ -111,14 +121,17 @@ class Device(abc.ABC):
         return self._create(ReadbackHeap, size, name)
 
     def _create(self, kind: type[_B], size: int, name: str | None) -> _B:
-        handle = kind(self, name or self.fresh_name(kind.heap), size)
-        self.submit(Allocate(buffer=handle.name, size=size, heap=kind.heap, where=self.caller()))
+        handle = kind(self, name if name is not None else self.fresh_name(kind.heap), size)
+        self.submit(Allocate(buffer=handle.name, size=handle.size, heap=kind.heap, where=caller()))
         return handle
 
     def fresh_name(self, stem: str) -> str:
-        """``stem.1``, ``stem.2``, ...: the same names in the same program on every device."""
-        self._names[stem] = self._names.get(stem, 0) + 1
-        return f"{stem}.{self._names[stem]}"
+        """``stem.1``, ``stem.2``, ...: the same names in the same program on every device, and none that is in use."""
+        while True:
+            number = self._names[stem] = self._names.get(stem, 0) + 1
+            name = f"{stem}.{number}"
+            if name not in self.rules.buffers and name not in self._fence_names and name not in self.sources.inputs:
+                return name
 
     def heap_of(self, buffer: str) -> str:
         """The heap of a living buffer."""
@@ -127,48 +140,52 @@ class Device(abc.ABC):
 
     # The one way in
 
-    def submit(self, record: Record) -> torch.Tensor | None:
-        """Admit ``record``, account for it, check it, append it to the stream, perform it.
+    def submit(self, *records: Record) -> torch.Tensor | None:
+        """Admit ``records``, check them, then perform each and append it to the stream. Several are one call.
 
-        Raises a `DeviceError` if it is not admissible, with nothing performed. Returns the bytes that a host read saw.
+        Raises a `DeviceError` if one of them is not admissible, or would race where ``on_hazard`` is "raise": then none
+        was performed, nothing is counted, and the device goes on as if nothing had been asked. Returns the bytes that a
+        host read saw.
         """
-        if isinstance(record, Allocate) and record.heap == "default":
-            self.memory.check(record.buffer, record.size)
-        self.rules.admit(record)
-        self._account(record)
-        if self.check:
-            self._inspect(record)
-        index = self.stream.append(record)
-        result = self._perform(index, record)
-        if result is not None:
-            raw, record = result
-            self.stream.records[index] = record
-            return raw
-        return None
-
-    def _account(self, record: Record) -> None:
-        if isinstance(record, Allocate):
-            if record.heap == "default":
-                self.memory.take(record.buffer, record.size)
-            self.tracker.allocate(record.buffer, record.heap)
-        elif isinstance(record, Free):
-            self.memory.give_back(record.buffer)
-            self.tracker.free(record.buffer)
-        elif isinstance(record, Dispatch):
-            self.memory.reserve_workspace(self.kernels[record.kernel].workspace(record.operands, record.params))
-        self._calls = max(self._calls, getattr(record, "call", 0))
-
-    def _inspect(self, record: Record) -> None:
-        found = self._checker.observe(record)
+        self._require_open()
+        needs = [self._admission.check(record) for record in records]
+        seen = None
+        try:
+            found = self._checker.observe(*records) if self.check else Findings()
+            if found and self.on_hazard == "raise":
+                raise HazardError(found.report())
+            for record, need in zip(records, needs, strict=True):
+                result = self._perform(len(self.stream), record)
+                self._note(record, need)
+                if result is not None:
+                    seen, record = result
+                self.stream.append(record)
+        except BaseException:
+            # What the checker knows is a function of the stream, so it can always be worked out again.
+            self._checker = StreamChecker(self.kernels)
+            self._checker.observe(*(self.stream if self.check else ()))
+            raise
         self.hazards.extend(found.hazards)
         self.state_faults.extend(found.state_faults)
-        if found and self.on_hazard == "raise":
-            raise HazardError(found.report())
+        return seen
+
+    def _note(self, record: Record, need: int) -> None:
+        self._admission.note(record, need)
+        if isinstance(record, Allocate):
+            self.tracker.allocate(record.buffer, record.heap)
+        elif isinstance(record, Free):
+            self.tracker.free(record.buffer)
+        self._calls = max(self._calls, getattr(record, "call", 0))
+
+    def findings(self) -> Findings:
+        """Hazards and state faults of the stream so far; without ``check``, the whole stream is looked at now."""
+        if self.check:
+            return Findings(tuple(self.hazards), tuple(self.state_faults))
+        return check_stream(self.stream, self.kernels)
 
     def raise_hazards(self) -> None:
-        """Raise `HazardError` with the full reports if any hazard or state fault was found so far."""
-        found = Findings(tuple(self.hazards), tuple(self.state_faults))
-        if found:
+        """Raise `HazardError` with the full reports if `findings` has any."""
+        if found := self.findings():
             raise HazardError(found.report())
 
     # Command lists and bookkeeping
@@ -180,74 +197,64 @@ class Device(abc.ABC):
 
     def open_list(self, commands: CommandList) -> None:
         """A command list begins to record. One at a time: lists execute in the order in which they are closed."""
-        if self._lists:
+        self._require_open()
+        if self._list is not None:
             raise RuntimeError(
-                f"a command list of the {self._lists[-1].queue.name} queue is still open: end its `with` block first"
+                f"a command list of the {self._list.queue.name} queue is still open: end its `with` block first"
             )
-        self._lists.append(commands)
+        self._list = commands
         self.tracker.begin_call(commands.queue.name)
 
     def close_list(self, commands: CommandList, *, abandon: bool) -> None:
-        """A command list ends: submit what it holds as one call, or nothing if it is abandoned."""
-        self._lists.remove(commands)
-        self.tracker.end_call(commands.queue.name)
-        if abandon or not commands.records:
-            return
-        call = self.next_call()
-        for record in commands.records:
-            self.submit(dataclasses.replace(record, call=call) if hasattr(record, "call") else record)
+        """A command list ends: submit what it holds as one call, or nothing if it is abandoned or not admissible."""
+        self._list = None
+        if not abandon and commands.records:
+            call = self.next_call()
+            try:
+                self.submit(*(with_call(record, call) for record in commands.records))
+            except BaseException:
+                self.tracker.abandon_call()
+                raise
+        if abandon:
+            self.tracker.abandon_call()
+        else:
+            self.tracker.end_call(commands.queue.name)
 
     def record_bookkeeping(self, record: AssumeCommon) -> None:
-        """Note what the program takes for granted; inside an open command list it keeps its place among the commands."""
-        self.tracker.assume_common(record.buffer)
-        if self._lists:
-            self._lists[-1].records.append(record)
+        """Note what the program takes for granted; inside an open command list it keeps its place among commands."""
+        if self._list is not None:
+            self._list.append(record)
         else:
             self.submit(record)
-
-    def adopt_closure(
-        self, function: Callable[..., None], reads: Sequence[View], writes: Sequence[View]
-    ) -> tuple[str, dict[str, View]]:
-        """Register ``function`` as a kernel of this device alone; returns its name and operands."""
-        operands = {f"read{i}": view for i, view in enumerate(reads)}
-        operands |= {f"write{i}": view for i, view in enumerate(writes)}
-        name = self.fresh_name(f"closure {getattr(function, '__name__', 'function')}")
-
-        def access(views: Operands, _: object) -> Access:
-            return Access(
-                tuple(view.span for key, view in views.items() if key.startswith("read")),
-                tuple(view.span for key, view in views.items() if key.startswith("write")),
-            )
-
-        kernel = Kernel(
-            name=name,
-            run=lambda tensors, _: function(*tensors.values()),
-            access=access,
-            cost=lambda views, _: Cost(0.0, float(sum(view.nbytes for view in views.values()))),
-            workspace=lambda _, __: 0,
-            check=lambda _, __: None,
-        )
-        self.kernels.register(kernel)
-        return name, operands
-
-    def caller(self) -> str:
-        """``file:line`` of the innermost frame outside of the device package: who asked for this."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None and _is_internal(frame.f_code.co_filename):
-            frame = frame.f_back
-        return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        self.tracker.assume_common(record.buffer)
 
     def wait_idle(self) -> None:
-        """The host waits for everything submitted so far, one queue after the other (signals and host waits, recorded)."""
+        """The host waits for all that was submitted, one queue after the other, by signals and waits in the stream."""
         for name, queue in self.queues.items():
-            fence = Fence(self, f"idle {name}")
+            fence = Fence(self, _idle_fence(name))
             queue.signal(fence, fence.last_submitted + 1)
             fence.wait(fence.last_submitted)
 
     def close(self) -> None:
-        """Wait for everything and let go of all memory. The stream, hazards and timeline stay readable."""
-        self.wait_idle()
-        self._release_all()
+        """Wait for everything and let go of all memory; a second time does nothing.
+
+        The stream, hazards and timeline stay readable; every further command raises `DeviceClosed`.
+        """
+        if not self._closed:
+            try:
+                self.wait_idle()
+            finally:
+                self._shut()
+
+    def _shut(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self.memory.clear()
+            self._release_all()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise DeviceClosed(f"the device ({self.name}) was closed and takes no more commands: open another one")
 
     def __enter__(self) -> Device:
         return self
@@ -256,7 +263,7 @@ class Device(abc.ABC):
         if kind is None:
             self.close()
         else:
-            self._release_all()
+            self._shut()
 
     # What a kind of device does
 

@@ -1,4 +1,4 @@
-"""`EmulatedDevice`: a GPU without a GPU. Commands are deferred until the host waits, then run in an order that fences allow."""
+"""`EmulatedDevice`: a GPU without a GPU. Commands wait until the host does, then run in an order that fences allow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import torch
 
 from xinfer_lab.device.clock import VirtualClock
 from xinfer_lab.device.device import Device
+from xinfer_lab.device.errors import OutOfHostMemory, format_bytes
 from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
 from xinfer_lab.device.records import (
-    HOST,
     Allocate,
     Copy,
     Dispatch,
@@ -48,7 +48,7 @@ def _one_thread() -> Iterator[None]:
 @dataclass(frozen=True, slots=True)
 class _Pending:
     step: Step
-    act: Callable[[], None]
+    act: Callable[[], object]
     fence: str = ""
     value: int = 0
 
@@ -56,9 +56,9 @@ class _Pending:
 class EmulatedDevice(Device):
     """A deterministic device on the CPU, with a virtual clock of a GPU with the figures of ``spec``.
 
-    Queue commands do nothing until the host waits for a fence; then ``schedule`` ("timed", "copies_first", "copies_last",
-    "random(SEED)") picks one of the orders that the fences allow, and only as much runs as that wait needs. Kernels run on
-    one thread, so that results depend on nothing but the bytes. Other arguments: see `Device`.
+    Queue commands do nothing until the host waits for a fence; then ``schedule`` ("timed", "copies_first",
+    "copies_last", "random(SEED)") picks one of the orders that the fences allow, and only as much runs as that wait
+    needs. Kernels run on one thread, so that results depend on nothing but the bytes. Other arguments: see `Device`.
     """
 
     torch_device = torch.device("cpu")
@@ -77,12 +77,28 @@ class EmulatedDevice(Device):
         self._pending[name] = deque()
 
     def _perform(self, index: int, record: Record) -> tuple[torch.Tensor, Record] | None:
+        # The host's own work first: if it fails, the clock has not moved.
+        seen = self._perform_on_host(record)
         start, end = self._clock.observe(record)
         match record:
-            case Allocate():
-                self._memory[record.buffer] = memory = aligned_bytes(record.size)
+            case Copy():
+                dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
                 if self.check:
-                    memory.fill_(POISON)
+                    self._defer(record, index, start, lambda: dst.fill_(POISON))
+                self._defer(record, index, end, lambda: dst.copy_(src), is_end=True)
+            case Dispatch():
+                self._defer(record, index, start, self._kernel_call(record))
+            case Signal():
+                fence, value = record.fence, record.value
+                self._defer(record, index, start, lambda: self._fences.__setitem__(fence, value))
+            case Wait():
+                self._defer(record, index, end, lambda: None, record.fence, record.value)
+        return seen
+
+    def _perform_on_host(self, record: Record) -> tuple[torch.Tensor, Record] | None:
+        match record:
+            case Allocate():
+                self._memory[record.buffer] = self._allocate(record)
             case Free():
                 memory = self._memory.pop(record.buffer)
                 if self.check:
@@ -94,34 +110,48 @@ class EmulatedDevice(Device):
                 return raw, dataclasses.replace(record, digest=digest_of(raw))
             case HostWait():
                 self._run_until(record.fence, record.value)
-            case Copy():
-                dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
-                if self.check:
-                    self._defer(record.queue, index, start, lambda: dst.fill_(POISON))
-                self._defer(record.queue, index, end, lambda: dst.copy_(src), is_end=True)
-            case Dispatch():
-                self._defer(record.queue, index, start, self._kernel_call(record))
-            case Signal():
-                fence, value = record.fence, record.value
-                self._defer(record.queue, index, start, lambda: self._fences.__setitem__(fence, value))
-            case Wait():
-                step = self._step(record.queue, index, end, False)
-                self._pending[record.queue].append(_Pending(step, lambda: None, record.fence, record.value))
         return None
+
+    def _allocate(self, record: Allocate) -> torch.Tensor:
+        try:
+            memory = aligned_bytes(record.size)
+        except (RuntimeError, MemoryError):
+            held = sum(memory.numel() for memory in self._memory.values())
+            raise OutOfHostMemory(
+                f"{record.buffer!r} needs {format_bytes(record.size)} of this machine's memory, which has no room "
+                "for them beside "
+                f"the {format_bytes(held)} of other buffers; a simulation (SimulatedDevice) needs none"
+            ) from None
+        return memory.fill_(POISON) if self.check else memory
 
     def _kernel_call(self, record: Dispatch) -> Callable[[], None]:
         kernel = self.kernels[record.kernel]
         tensors = {name: slice_view(self._memory, view) for name, view in record.operands.items()}
-        return lambda: kernel.run(tensors, record.params)
 
-    def _step(self, queue: str, index: int, time: float, is_end: bool) -> Step:
-        return Step(queue, self.queues[queue].kind, is_end, index, time)
-
-    def _defer(self, queue: str, index: int, time: float, act: Callable[[], object], *, is_end: bool = False) -> None:
         def run() -> None:
-            act()
+            try:
+                kernel.run(tensors, record.params)
+            except Exception as error:
+                error.add_note(
+                    f"It ran just now, but was dispatched to the {record.queue} queue at {record.where or '?'}."
+                )
+                raise
 
-        self._pending[queue].append(_Pending(self._step(queue, index, time, is_end), run))
+        return run
+
+    def _defer(
+        self,
+        record: Copy | Dispatch | Signal | Wait,
+        index: int,
+        time: float,
+        act: Callable[[], object],
+        fence: str = "",
+        value: int = 0,
+        *,
+        is_end: bool = False,
+    ) -> None:
+        step = Step(record.queue, self.queues[record.queue].kind, is_end, index, time)
+        self._pending[record.queue].append(_Pending(step, act, fence, value))
 
     def _run_until(self, fence: str, value: int) -> None:
         with _one_thread(), torch.inference_mode():
@@ -141,5 +171,3 @@ class EmulatedDevice(Device):
     def timeline(self) -> Timeline:
         """The stream so far on the virtual clock."""
         return self._clock.timeline(tuple(self.queues))
-
-

@@ -1,4 +1,4 @@
-"""What can go wrong between a program and a device. Every message says what was wanted, what was there, what to do next."""
+"""What can go wrong between a program and a device. Messages say what was wanted, what was there, what to do next."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Mapping
 __all__ = [
     "BufferRangeError",
     "CudaUnavailable",
+    "DeviceClosed",
     "DeviceError",
     "EarlyWait",
     "FenceError",
     "HazardError",
     "KernelError",
     "OutOfDeviceMemory",
+    "OutOfHostMemory",
     "ReplayMismatch",
     "StateError",
     "StreamError",
@@ -32,6 +34,10 @@ def format_bytes(count: float) -> str:
 
 class DeviceError(Exception):
     """Base of every error of this package's devices; catching it catches them all."""
+
+
+class DeviceClosed(DeviceError):
+    """The device was closed: it takes no more commands."""
 
 
 class BufferRangeError(DeviceError):
@@ -70,6 +76,10 @@ class CudaUnavailable(DeviceError):
     """A CUDA device was asked for and there is none that can be used."""
 
 
+class OutOfHostMemory(DeviceError):
+    """This machine has not the memory that a buffer needs: an emulated device keeps all of them in host memory."""
+
+
 class OutOfDeviceMemory(DeviceError):
     """An allocation does not fit the device memory budget.
 
@@ -85,5 +95,6 @@ class OutOfDeviceMemory(DeviceError):
         super().__init__(
             f"{what} needs {format_bytes(requested)} of device memory, but {format_bytes(used)} of the budget of "
             f"{format_bytes(budget)} are in use, so {format_bytes(max(0, budget - used))} are free. "
-            f"Held by: {top or 'nothing'}{more}. Free something, use fewer slots or a smaller context, or raise the budget."
+            f"Held by: {top or 'nothing'}{more}. Free something, use fewer slots or a smaller context, or raise "
+            "the budget."
         )

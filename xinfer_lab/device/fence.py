@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xinfer_lab.device.arguments import whole_number
+from xinfer_lab.device.caller import caller
 from xinfer_lab.device.records import HostWait
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ __all__ = ["Fence"]
 
 
 class Fence:
-    """A counter that starts at 0. One queue signals it, with strictly growing values; waiting means "at least this value".
+    """A counter that starts at 0. One queue signals it, with strictly growing values; waiting means "at least".
 
     A value that was reached stays reached. There is no way to poll a fence: the host learns of it by waiting.
     """
@@ -28,7 +30,7 @@ class Fence:
 
     def wait(self, value: int) -> None:
         """Block the host until the fence has reached ``value``. Raises `EarlyWait` if nobody was asked to signal it."""
-        self.device.submit(HostWait(fence=self.name, value=value, where=self.device.caller()))
+        self.device.submit(HostWait(fence=self.name, value=whole_number(value, "a fence value"), where=caller()))
 
     def __repr__(self) -> str:
         return f"Fence({self.name!r}, last submitted {self.last_submitted})"

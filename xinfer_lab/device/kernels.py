@@ -1,8 +1,8 @@
 """Kernels: what a queue can be asked to run, and what each *declares* about itself.
 
-Hazards, budgets, states and times are worked out from the declarations alone, without running anything. So a kernel says,
-as functions of its operands and parameters, which bytes it reads and writes, how much it computes and moves, and how much
-workspace it needs on top of its operands.
+Hazards, budgets, states and times are worked out from the declarations alone, without running anything. So a kernel
+says, as functions of its operands and parameters, which bytes it reads and writes, how much it computes and moves, and
+how much workspace it needs on top of its operands.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from xinfer_lab.device.records import Copy, Dispatch, HostRead, HostWrite, Recor
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Access", "Cost", "Kernel", "KernelTable", "Operands", "Params"]
+__all__ = ["CLOSURE", "Access", "Cost", "Kernel", "KernelTable", "Operands", "Params", "closure_kernel"]
 
 Operands = Mapping[str, View]
 Params = Mapping[str, Scalar]
+
+CLOSURE = "closure "
+"""How the name of a closure's kernel begins: one device only knows it, so a stream that names it cannot be replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,9 @@ class Cost:
 class Kernel:
     """A named kernel and its declarations.
 
-    ``run(tensors, params)`` gets one tensor per operand (views of device memory, named as the operands) and works in place.
-    ``access``, ``cost`` and ``workspace`` (bytes beyond the operands) see only views and parameters. ``check`` raises
-    `KernelError` when operands or parameters do not fit; it runs before anything else, on untrusted streams too.
+    ``run(tensors, params)`` gets one tensor per operand (views of device memory, named as the operands) and works in
+    place. ``access``, ``cost`` and ``workspace`` (bytes beyond the operands) see only views and parameters. ``check``
+    raises `KernelError` when operands or parameters do not fit; it runs before anything else, on untrusted streams too.
     """
 
     name: str
@@ -56,11 +59,32 @@ class Kernel:
     check: Callable[[Operands, Params], None]
 
 
+def closure_kernel(name: str, function: Callable[..., None]) -> Kernel:
+    """A kernel that calls ``function`` with the tensors of its operands, in their order.
+
+    Operands called ``read...`` are declared as read, those called ``write...`` as written; it counts as moving their
+    bytes.
+    """
+
+    def spans(operands: Operands, prefix: str) -> tuple[Span, ...]:
+        return tuple(view.span for key, view in operands.items() if key.startswith(prefix))
+
+    return Kernel(
+        name=name,
+        run=lambda tensors, _: function(*tensors.values()),
+        access=lambda operands, _: Access(spans(operands, "read"), spans(operands, "write")),
+        cost=lambda operands, _: Cost(0.0, float(sum(view.nbytes for view in operands.values()))),
+        workspace=lambda _, __: 0,
+        check=lambda _, __: None,
+    )
+
+
 class KernelTable:
     """Kernels by name. A device owns one; a table can start as a copy of another."""
 
     def __init__(self, kernels: KernelTable | None = None) -> None:
         self._kernels: dict[str, Kernel] = dict(kernels._kernels) if kernels is not None else {}
+        self._latest: tuple[str, Operands, Params, Access] | None = None
 
     def register(self, kernel: Kernel) -> Kernel:
         """Add ``kernel``. Raises `KernelError` if its name is taken by another one."""
@@ -73,6 +97,11 @@ class KernelTable:
         try:
             return self._kernels[name]
         except KeyError:
+            if name.startswith(CLOSURE):
+                raise KernelError(
+                    f"{name!r} is a function that was dispatched for exploring: only the device that it was given "
+                    "to knows it. Register it as a kernel, so that its stream can be replayed and graded."
+                ) from None
             known = ", ".join(sorted(self._kernels)) or "none"
             raise KernelError(f"no kernel is registered under the name {name!r}; registered: {known}") from None
 
@@ -88,10 +117,20 @@ class KernelTable:
             case Copy():
                 return Access(reads=(record.src,), writes=(record.dst,))
             case Dispatch():
-                return self[record.kernel].access(record.operands, record.params)
+                return self._access_of_dispatch(record)
             case HostWrite():
                 return Access(writes=(record.dst,))
             case HostRead():
                 return Access(reads=(record.src,))
             case _:
                 return Access()
+
+    def _access_of_dispatch(self, record: Dispatch) -> Access:
+        # Command lists, states and the hazard checker ask for the same dispatch one after another.
+        if self._latest is not None:
+            kernel, operands, params, access = self._latest
+            if operands is record.operands and params is record.params and kernel == record.kernel:
+                return access
+        access = self[record.kernel].access(record.operands, record.params)
+        self._latest = record.kernel, record.operands, record.params, access
+        return access

@@ -30,31 +30,50 @@ class MemoryBudget:
             raise ValueError(f"a memory budget is a positive number of bytes, not {budget}")
         self.budget = budget
         self._holders: dict[str, int] = {}
+        self._workspace = 0
         self._used = 0
         self._peak = 0
 
     def check(self, holder: str, size: int) -> None:
         """Raise `OutOfDeviceMemory` if ``size`` bytes more do not fit. Counts nothing."""
         if self.budget is not None and self._used + size > self.budget:
-            raise OutOfDeviceMemory(holder, size, self._used, self.budget, self._holders)
+            raise OutOfDeviceMemory(holder, size, self._used, self.budget, self.use().holders)
 
     def take(self, holder: str, size: int) -> None:
         """Count ``size`` bytes for ``holder``. Raises `OutOfDeviceMemory` and counts nothing if they do not fit."""
         self.check(holder, size)
         self._holders[holder] = self._holders.get(holder, 0) + size
-        self._used += size
-        self._peak = max(self._peak, self._used)
+        self._count(size)
 
     def give_back(self, holder: str) -> None:
         """``holder`` holds nothing any more."""
-        self._used -= self._holders.pop(holder, 0)
+        self._count(-self._holders.pop(holder, 0))
+
+    def check_workspace(self, size: int) -> None:
+        """Raise `OutOfDeviceMemory` if kernel workspace cannot grow to ``size`` bytes. Counts nothing."""
+        if size > self._workspace:
+            self.check(WORKSPACE, size - self._workspace)
 
     def reserve_workspace(self, size: int) -> None:
         """Make sure that at least ``size`` bytes are counted as kernel workspace. Raises `OutOfDeviceMemory`."""
-        missing = size - self._holders.get(WORKSPACE, 0)
-        if missing > 0:
-            self.take(WORKSPACE, missing)
+        self.check_workspace(size)
+        if (missing := size - self._workspace) > 0:
+            self._workspace = size
+            self._count(missing)
+
+    def clear(self) -> None:
+        """Nobody holds anything any more; the peak stays."""
+        self._holders.clear()
+        self._workspace = self._used = 0
+
+    def _count(self, change: int) -> None:
+        self._used += change
+        self._peak = max(self._peak, self._used)
 
     def use(self) -> MemoryUse:
         """A snapshot."""
-        return MemoryUse(self._used, self._peak, self.budget, dict(self._holders))
+        holders = dict(self._holders)
+        if self._workspace:
+            # Kept apart from the buffers, one of which may have the same name.
+            holders[WORKSPACE] = holders.get(WORKSPACE, 0) + self._workspace
+        return MemoryUse(self._used, self._peak, self.budget, holders)

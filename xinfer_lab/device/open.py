@@ -24,6 +24,6 @@ def open_device(kind: str = "auto", **options: Any) -> Device:
     if kind == "emulated":
         return EmulatedDevice(**options)
     name, _, index = kind.partition(":")
-    if name == "cuda" and (index.isdigit() or not index):
+    if name == "cuda" and (index.isdecimal() or not index):
         return CudaDevice(int(index or 0), **options)
     raise ValueError(f"there is no device {kind!r}; choose auto, emulated, cuda or cuda:INDEX")

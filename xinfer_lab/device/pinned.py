@@ -15,8 +15,9 @@ __all__ = ["PinnedMemory"]
 class PinnedMemory:
     """``size`` bytes of page-locked host memory, as the 1-D uint8 tensor ``tensor``; page-aligned.
 
-    An anonymous map is registered with CUDA instead of allocating through torch's pinned allocator, which rounds sizes up to
-    powers of two and keeps them; registering is also several times faster. Pinned are whole pages: ``pinned_bytes``.
+    An anonymous map is registered with CUDA instead of allocating through torch's pinned allocator, which rounds sizes
+    up to powers of two and keeps them; registering is also several times faster. Pinned are whole pages:
+    ``pinned_bytes``.
     """
 
     def __init__(self, size: int) -> None:
@@ -25,8 +26,8 @@ class PinnedMemory:
         status = int(torch.cuda.cudart().cudaHostRegister(whole.data_ptr(), self.pinned_bytes, 0))
         if status != 0:
             raise CudaUnavailable(
-                f"{format_bytes(self.pinned_bytes)} of host memory could not be pinned (cudaHostRegister: error {status}). "
-                f"Free host memory, or raise the limit on locked memory (ulimit -l)."
+                f"{format_bytes(self.pinned_bytes)} of host memory could not be pinned (cudaHostRegister: error "
+                f"{status}). Free host memory, or raise the limit on locked memory (ulimit -l)."
             )
         self.tensor: torch.Tensor = whole[:size]
         # The finalizer holds the map, so that it is unpinned before it is unmapped, also when nobody calls close: CUDA

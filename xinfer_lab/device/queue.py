@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from xinfer_lab.device.arguments import whole_number
 from xinfer_lab.device.buffers import Buffer, as_span
+from xinfer_lab.device.caller import caller
+from xinfer_lab.device.errors import FenceError
 from xinfer_lab.device.fence import Fence
+from xinfer_lab.device.kernels import CLOSURE, closure_kernel
 from xinfer_lab.device.records import Copy, Dispatch, Record, Scalar, Signal, Span, Transition, View, Wait
 from xinfer_lab.device.states import required_states
 
@@ -25,11 +29,11 @@ class CommandQueue:
 
     def copy(self, dst: Buffer | Span | View, src: Buffer | Span | View, *, label: str = "") -> None:
         """Copy the bytes of ``src`` to ``dst`` (equal sizes), as an ExecuteCommandLists call of its own."""
-        span = as_span(dst)
+        span = as_span(dst, self.device)
         self.device.submit(
             Copy(
-                queue=self.name, dst=span, src=as_span(src), call=self.device.next_call(), label=label,
-                where=self.device.caller(),
+                queue=self.name, dst=span, src=as_span(src, self.device), call=self.device.next_call(), label=label,
+                where=caller(),
             )
         )  # fmt: skip
 
@@ -49,10 +53,10 @@ class CommandQueue:
         ``writes``, which declare what it touches. Such a stream cannot be replayed, and grading does not take it.
         """
         self.device.submit(
-            self._dispatch_record(kernel, label, params, reads, writes, operands, self.device.next_call(), False)
+            self.dispatch_record(kernel, label, params, reads, writes, operands, self.device.next_call(), False)
         )
 
-    def _dispatch_record(
+    def dispatch_record(
         self,
         kernel: str | Callable[..., None],
         label: str,
@@ -63,20 +67,56 @@ class CommandQueue:
         call: int,
         listed: bool,
     ) -> Dispatch:
-        if not isinstance(kernel, str):
-            kernel, operands = self.device.adopt_closure(kernel, reads, writes)
+        """The record of a dispatch by the queue itself (``listed`` false) or by a command list."""
+        if isinstance(kernel, str):
+            if reads or writes:
+                raise TypeError(
+                    f"kernel {kernel!r} declares what it touches: pass its operands by name, not reads and writes"
+                )
+        elif operands or params:
+            names = ", ".join([*operands, *(params or ())])
+            raise TypeError(
+                f"a function is given the tensors of reads and writes alone, not {names}: close over the rest"
+            )
+        else:
+            kernel, operands = self._adopt(kernel, reads, writes)
+        for name, view in operands.items():
+            if not isinstance(view, View):
+                raise TypeError(
+                    f"operand {name!r} of {kernel!r} must be a view, as buffer.view(dtype, shape), not "
+                    f"{type(view).__name__}"
+                )
         return Dispatch(
             queue=self.name, kernel=kernel, operands=dict(operands), params=dict(params or {}), call=call, label=label,
-            listed=listed, where=self.device.caller(),
+            listed=listed, where=caller(),
         )  # fmt: skip
+
+    def _adopt(
+        self, function: Callable[..., None], reads: Sequence[View], writes: Sequence[View]
+    ) -> tuple[str, Mapping[str, View]]:
+        if not callable(function):
+            raise TypeError(f"a kernel is a registered name or a function, not {type(function).__name__}")
+        name = self.device.fresh_name(f"{CLOSURE}{getattr(function, '__name__', 'function')[:64]}")
+        self.device.kernels.register(closure_kernel(name, function))
+        operands = {f"read{i}": view for i, view in enumerate(reads)}
+        return name, operands | {f"write{i}": view for i, view in enumerate(writes)}
 
     def signal(self, fence: Fence, value: int) -> None:
         """Set ``fence`` to ``value`` once everything submitted to this queue so far has completed."""
-        self.device.submit(Signal(queue=self.name, fence=fence.name, value=value, where=self.device.caller()))
+        name, value = self._fence_name(fence), whole_number(value, "a fence value")
+        self.device.submit(Signal(queue=self.name, fence=name, value=value, where=caller()))
 
     def wait(self, fence: Fence, value: int) -> None:
         """Let nothing submitted to this queue from now on start before ``fence`` has reached ``value``."""
-        self.device.submit(Wait(queue=self.name, fence=fence.name, value=value, where=self.device.caller()))
+        name, value = self._fence_name(fence), whole_number(value, "a fence value")
+        self.device.submit(Wait(queue=self.name, fence=name, value=value, where=caller()))
+
+    def _fence_name(self, fence: Fence) -> str:
+        if not isinstance(fence, Fence):
+            raise TypeError(f"a fence is made by device.create_fence(), not {type(fence).__name__}")
+        if fence.device is not self.device:
+            raise FenceError(f"fence {fence.name!r} belongs to another device ({fence.device.name})")
+        return fence.name
 
     def record(self, label: str = "") -> CommandList:
         """A command list to fill in a ``with`` block; the queue executes it as one call when the block ends."""
@@ -89,38 +129,48 @@ class CommandQueue:
 class CommandList:
     """Commands that one ExecuteCommandLists call hands to a queue together.
 
-    Nothing is submitted before the ``with`` block ends; a ``queue.signal`` inside the block therefore comes *before* the list.
-    While recording, the device's state tracker decides which barriers the list needs. A block left by an exception
-    submits nothing.
+    Nothing is submitted before the ``with`` block ends; a ``queue.signal`` inside the block therefore comes *before*
+    the list. While recording, the device's state tracker decides which barriers the list needs. A block left by an
+    exception submits nothing.
     """
 
     def __init__(self, queue: CommandQueue, label: str) -> None:
-        self.queue, self.label = queue, label
-        self._records: list[Record] | None = None
+        self.queue, self.label, self.device = queue, label, queue.device
+        self._records: list[Record] = []
+        self._state = "new"
 
     def __enter__(self) -> CommandList:
-        if self._records is not None:
+        if self._state != "new":
             raise RuntimeError("a command list is recorded once; ask the queue for another one")
-        self._records = []
-        self.queue.device.open_list(self)
+        self.device.open_list(self)
+        self._state = "open"
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        self.queue.device.close_list(self, abandon=kind is not None)
+        self._state = "closed"
+        self.device.close_list(self, abandon=kind is not None)
 
     @property
-    def records(self) -> list[Record]:
-        """What was recorded so far; `RuntimeError` outside of the ``with`` block."""
-        if self._records is None:
-            raise RuntimeError("commands are recorded inside `with queue.record() as cmds:`")
-        return self._records
+    def records(self) -> tuple[Record, ...]:
+        """What was recorded so far."""
+        return tuple(self._records)
+
+    def append(self, record: Record) -> None:
+        """Record ``record``. Raises `RuntimeError` outside of the ``with`` block: it would never be executed."""
+        self._require_open()
+        self._records.append(record)
+
+    def _require_open(self) -> None:
+        if self._state != "open":
+            raise RuntimeError("commands are recorded inside `with queue.record() as cmds:`, and not after its end")
 
     def copy(self, dst: Buffer | Span | View, src: Buffer | Span | View, *, label: str = "") -> None:
         """Record a copy of the bytes of ``src`` to ``dst`` (equal sizes)."""
         self._add(
             Copy(
-                queue=self.queue.name, dst=as_span(dst), src=as_span(src), call=0, label=label or self.label, listed=True,
-                where=self.queue.device.caller(),
+                queue=self.queue.name, dst=as_span(dst, self.device), src=as_span(src, self.device), call=0,
+                label=label or self.label, listed=True,
+                where=caller(),
             )
         )  # fmt: skip
 
@@ -135,32 +185,29 @@ class CommandList:
         **operands: View,
     ) -> None:
         """Record a dispatch; see `CommandQueue.dispatch`."""
-        self._add(
-            self.queue._dispatch_record(kernel, label or self.label, params, reads, writes, operands, 0, True)
-        )
+        self._add(self.queue.dispatch_record(kernel, label or self.label, params, reads, writes, operands, 0, True))
 
     def transition(self, buffer: Buffer, before: str, after: str) -> None:
-        """Record a barrier by hand, for exploring what D3D12 accepts. Lists add the barriers that they need themselves."""
-        self.queue.device.tracker.barrier(buffer.name, after)
-        self.records.append(
+        """Record a barrier by hand, to explore what D3D12 accepts. Lists add the barriers that they need themselves."""
+        self._require_open()
+        name = as_span(buffer, self.device).buffer
+        self.device.tracker.barrier(name, after)
+        self._barrier(name, before, after)
+
+    def _barrier(self, buffer: str, before: str, after: str) -> None:
+        self.append(
             Transition(
-                queue=self.queue.name, buffer=buffer.name, before=before, after=after, call=0, listed=True,
-                where=self.queue.device.caller(),
+                queue=self.queue.name, buffer=buffer, before=before, after=after, call=0, listed=True, where=caller()
             )
         )  # fmt: skip
 
     def _add(self, record: Copy | Dispatch) -> None:
-        device = self.queue.device
+        self._require_open()
+        device = self.device
         for name, state in required_states(record, device.kernels).items():
-            if barrier := device.tracker.use(name, state):
-                before, after = barrier
-                self.records.append(
-                    Transition(
-                        queue=self.queue.name, buffer=name, before=before, after=after, call=0, listed=True,
-                        where=record.where,
-                    )
-                )  # fmt: skip
-        self.records.append(record)
+            if device.heap_of(name) == "default" and (barrier := device.tracker.use(name, state)):
+                self._barrier(name, *barrier)
+        self.append(record)
 
-    def __bool__(self) -> Any:
+    def __bool__(self) -> bool:
         raise TypeError("a command list has no truth value")

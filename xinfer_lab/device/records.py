@@ -1,20 +1,22 @@
 """The records of a command stream: everything that a program asks of a device, as plain frozen data.
 
-A record knows no tensor and no device. ``where`` is the source line (``file:line``) that issued it; ``call`` numbers the
-ExecuteCommandLists call that a queue command belongs to (commands recorded into one list share it); ``listed`` says
+A record knows no tensor and no device. ``where`` is the source line (``file:line``) that issued it; ``call`` numbers
+the ExecuteCommandLists call that a queue command belongs to (commands recorded into one list share it); ``listed`` says
 that it was recorded into a command list, where the program's state tracker saw it. Sizes and offsets are bytes.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 __all__ = [
     "DTYPE_BYTES",
     "HEAPS",
     "HOST",
+    "MAX_NAME",
+    "MAX_TEXT",
     "RECORD_TYPES",
     "Allocate",
     "AssumeCommon",
@@ -33,6 +35,7 @@ __all__ = [
     "View",
     "Wait",
     "queue_of",
+    "with_call",
 ]
 
 HOST = "host"
@@ -40,6 +43,9 @@ HOST = "host"
 
 HEAPS = ("default", "upload", "readback")
 """Default heap = device memory; upload and readback heaps = pinned host memory, written or read by the host."""
+
+MAX_NAME, MAX_TEXT = 256, 1024
+"""Characters: of a name (a buffer, fence, queue, kernel, source, a parameter's text), and of a label or source line."""
 
 DTYPE_BYTES = {"uint8": 1, "bool": 1, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2, "float32": 4}
 """Bytes an element of each dtype that a view may have; the names are torch's."""
@@ -90,6 +96,8 @@ class View:
 
     def rows(self, start: int, stop: int) -> View:
         """The view ``[start:stop]`` along the first dimension, which is contiguous again."""
+        if not self.shape:
+            raise ValueError("a view without dimensions has no rows")
         if not 0 <= start <= stop <= self.shape[0]:
             raise ValueError(f"rows {start}:{stop} of a view with {self.shape[0]} rows")
         row = self.nbytes // self.shape[0] if self.shape[0] else 0
@@ -142,7 +150,7 @@ class HostWrite(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRead(Record):
-    """The host reads ``src``, a span of a readback heap, now. ``digest`` is BLAKE2b-128 of what it saw ('' if sizes only)."""
+    """The host reads ``src``, a span of a readback heap, now. ``digest``: BLAKE2b-128 of what it saw, or ''."""
 
     op: ClassVar[str] = "host_read"
     src: Span
@@ -243,6 +251,13 @@ RECORD_TYPES: dict[str, type[Record]] = {
     )
 }
 """Every kind of record by its ``op``."""
+
+
+def with_call(record: Record, call: int) -> Record:
+    """``record`` as part of ExecuteCommandLists call ``call``, if it is a command of a queue."""
+    if isinstance(record, (Copy, Dispatch, Transition)):
+        return replace(record, call=call)
+    return record
 
 
 def queue_of(record: Record) -> str:

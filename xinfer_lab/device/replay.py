@@ -7,9 +7,11 @@ from collections.abc import Callable
 import torch
 
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.errors import ReplayMismatch
-from xinfer_lab.device.records import HostRead
+from xinfer_lab.device.errors import KernelError, ReplayMismatch
+from xinfer_lab.device.kernels import CLOSURE
+from xinfer_lab.device.records import Dispatch, HostRead
 from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.device.tensors import digest_of
 
 __all__ = ["replay"]
 
@@ -24,24 +26,30 @@ def replay(
     """Submit every record of ``stream`` to ``device``, whose sources must hold what the stream names.
 
     The stream's own inputs are put into the device's sources first (raises if those names hold other bytes there).
-    ``on_read(index, record, bytes)`` sees each host read. Raises `ReplayMismatch` at the first read whose bytes differ from
-    the recorded digest (streams of a simulation have none), and whatever `Device.submit` raises.
+    ``on_read(index, record, bytes)`` sees each host read. Raises `ReplayMismatch` at the first read whose bytes differ
+    from the recorded digest (streams of a simulation have none, and a simulation compares none), `KernelError` for a
+    dispatched function, and whatever `Device.submit` raises. Indices are those of ``stream``.
     """
     for name, data in stream.inputs.items():
         device.sources.put(name, data)
-    for record in stream:
+    for index, record in enumerate(stream):
+        if isinstance(record, Dispatch) and record.kernel.startswith(CLOSURE):
+            # Not left to the device: it may know a function of its own by the same name.
+            raise KernelError(
+                f"record {index} dispatches {record.kernel!r}, a function that was passed for exploring: its code "
+                "is not in the stream, so it cannot be replayed. Register it as a kernel and dispatch it by name."
+            )
         queue = getattr(record, "queue", None)
         if queue is not None and queue not in device.queues:
             device.create_queue(queue)
         raw = device.submit(record)
-        if isinstance(record, HostRead):
-            assert raw is not None
-            replayed = device.stream[len(device.stream) - 1]
-            assert isinstance(replayed, HostRead)
-            if compare_digests and record.digest and replayed.digest and replayed.digest != record.digest:
-                raise ReplayMismatch(
-                    f"record {len(device.stream) - 1}: the host read {record.src} and saw {replayed.digest} on "
-                    f"{device.name}, but the stream was recorded with {record.digest}; issued at {record.where or '?'}"
-                )
-            if on_read is not None:
-                on_read(len(device.stream) - 1, record, raw)
+        if not isinstance(record, HostRead):
+            continue
+        assert raw is not None
+        if compare_digests and device.computes and record.digest and (seen := digest_of(raw)) != record.digest:
+            raise ReplayMismatch(
+                f"record {index}: the host read {record.src} and saw {seen} on {device.name}, but the stream was "
+                f"recorded with {record.digest}; issued at {record.where or '?'}"
+            )
+        if on_read is not None:
+            on_read(index, record, raw)

@@ -1,4 +1,4 @@
-"""What no device could do, whoever asks: refused with an error that teaches, on both devices and for untrusted streams."""
+"""What no device could do, whoever asks: refused with an error that teaches, on every device and for any stream."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUFFER_ALIGNMENT = 256
 """Every buffer starts at a multiple of this many bytes, on every device: equal bytes need equal alignment."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _FenceHistory:
     queue: str
     last: int
@@ -39,7 +39,7 @@ class _FenceHistory:
 
 @dataclass(slots=True)
 class StreamRules:
-    """Admits records one by one, in issue order. ``admit`` raises a `DeviceError` and changes nothing if one cannot be."""
+    """Admits records one by one, in issue order: `check` may raise and changes nothing, `note` takes a record in."""
 
     kernels: KernelTable
     queues: set[str] = field(default_factory=set)
@@ -49,17 +49,20 @@ class StreamRules:
     _last_call: tuple[int, str] = (0, HOST)
 
     def admit(self, record: Record) -> None:
-        """Check ``record`` against everything admitted before it."""
+        """`check` and `note`."""
+        self.check(record)
+        self.note(record)
+
+    def check(self, record: Record) -> None:
+        """Raise a `DeviceError` if ``record`` cannot follow what was noted so far. Changes nothing."""
         queue = getattr(record, "queue", None)
         if queue is not None and queue not in self.queues:
             raise StreamError(f"there is no queue {queue!r}; this device has {', '.join(sorted(self.queues))}")
         match record:
             case Allocate():
-                self._admit_allocate(record)
+                self._check_allocate(record)
             case Free():
                 self._living(record.buffer, "freed")
-                self._freed[record.buffer] = record
-                del self.buffers[record.buffer]
             case HostWrite():
                 self._inside(record.dst, "upload", "written by the host")
                 if record.dst.size != record.source.size:
@@ -72,19 +75,33 @@ class StreamRules:
             case AssumeCommon():
                 self._living(record.buffer, "assumed to be in COMMON")
             case Copy():
-                self._admit_copy(record)
+                self._check_copy(record)
             case Dispatch():
-                self._admit_dispatch(record)
+                self._check_dispatch(record)
             case Transition():
                 if self._living(record.buffer, "transitioned").heap != "default":
                     raise BufferRangeError(f"{record.buffer!r} is not on the default heap: its state is fixed")
-                self._admit_call(record.call, record.queue)
+                self._check_call(record.call, record.queue)
             case Signal():
-                self._admit_signal(record)
+                self._check_signal(record)
             case Wait() | HostWait():
-                self._admit_wait(record)
+                self._check_wait(record)
             case _:
                 raise StreamError(f"a record of kind {record.op!r} is not known")
+
+    def note(self, record: Record) -> None:
+        """Take in ``record``, which was checked."""
+        match record:
+            case Allocate():
+                self._freed.pop(record.buffer, None)
+                self.buffers[record.buffer] = record
+            case Free():
+                self._freed[record.buffer] = record
+                del self.buffers[record.buffer]
+            case Copy() | Dispatch() | Transition():
+                self._last_call = (record.call, record.queue)
+            case Signal():
+                self._fences[record.fence] = _FenceHistory(record.queue, record.value, record.where)
 
     def _living(self, name: str, verb: str) -> Allocate:
         if (buffer := self.buffers.get(name)) is not None:
@@ -104,21 +121,21 @@ class StreamRules:
                 "default": "kernels work on device memory only; copy the bytes into a default-heap buffer first",
             }[heap]
             raise BufferRangeError(f"{span.buffer!r} is on the {buffer.heap} heap and cannot be {verb}: {hint}")
-        if span.offset < 0 or span.size <= 0 or span.end > buffer.size:
+        if span.size <= 0:
+            raise BufferRangeError(f"{span} cannot be {verb}: it holds no bytes; ask for at least one")
+        if span.offset < 0 or span.end > buffer.size:
             raise BufferRangeError(f"{span} cannot be {verb}: the buffer has bytes 0 to {buffer.size}")
         return buffer
 
-    def _admit_allocate(self, record: Allocate) -> None:
+    def _check_allocate(self, record: Allocate) -> None:
         if record.buffer in self.buffers:
             raise StreamError(
                 f"a buffer named {record.buffer!r} is alive already, from {self.buffers[record.buffer].where or '?'}"
             )
         if record.size <= 0:
-            raise BufferRangeError(f"buffer {record.buffer!r} cannot have {record.size} bytes")
-        self._freed.pop(record.buffer, None)
-        self.buffers[record.buffer] = record
+            raise BufferRangeError(f"buffer {record.buffer!r} cannot have {record.size} bytes; ask for at least one")
 
-    def _admit_copy(self, record: Copy) -> None:
+    def _check_copy(self, record: Copy) -> None:
         if record.dst.size != record.src.size:
             raise BufferRangeError(f"a copy needs equal sizes: {record.dst} <- {record.src}")
         if self._inside(record.dst, None, "copied to").heap == "upload":
@@ -127,51 +144,54 @@ class StreamRules:
             raise BufferRangeError(f"a queue cannot copy from the readback heap {record.src.buffer!r}")
         if record.dst.overlaps(record.src):
             raise BufferRangeError(f"a copy cannot overlap itself: {record.dst} <- {record.src}")
-        self._admit_call(record.call, record.queue)
+        self._check_call(record.call, record.queue)
 
-    def _admit_dispatch(self, record: Dispatch) -> None:
+    def _check_dispatch(self, record: Dispatch) -> None:
         kernel = self.kernels[record.kernel]
         for name, view in record.operands.items():
             self._inside(view.span, "default", f"operand {name!r} of kernel {record.kernel!r}")
             if view.offset % DTYPE_BYTES[view.dtype]:
                 raise BufferRangeError(f"operand {name!r}: offset {view.offset} is not a multiple of its {view.dtype}")
         kernel.check(record.operands, record.params)
-        self._admit_call(record.call, record.queue)
+        self._check_call(record.call, record.queue)
 
-    def _admit_call(self, call: int, queue: str) -> None:
+    def _check_call(self, call: int, queue: str) -> None:
         last, last_queue = self._last_call
         if call < last or (call == last and queue != last_queue):
-            raise StreamError(f"call {call} on {queue!r} comes after call {last} on {last_queue!r}: lists execute whole")
-        self._last_call = (call, queue)
+            raise StreamError(
+                f"call {call} on {queue!r} comes after call {last} on {last_queue!r}: lists execute whole"
+            )
 
-    def _admit_signal(self, record: Signal) -> None:
+    def _check_signal(self, record: Signal) -> None:
         history = self._fences.get(record.fence)
         if record.value <= 0:
             raise FenceError(f"fence {record.fence!r} starts at 0: signal it with 1 or more, not {record.value}")
         if history is None:
-            self._fences[record.fence] = _FenceHistory(record.queue, record.value, record.where)
             return
         if history.queue != record.queue:
             raise FenceError(
-                f"fence {record.fence!r} belongs to the {history.queue} queue, which signalled it at {history.where or '?'}; "
+                f"fence {record.fence!r} belongs to the {history.queue} queue, which signalled it at "
+                f"{history.where or '?'}; "
                 f"the {record.queue} queue needs a fence of its own: two signallers would race"
             )
         if record.value <= history.last:
             raise FenceError(
-                f"fence {record.fence!r} is at {history.last} (signalled at {history.where or '?'}); the next value must be "
-                f"greater, not {record.value}: a wait could not tell the two apart"
+                f"fence {record.fence!r} is at {history.last} (signalled at {history.where or '?'}); the next "
+                f"value must be greater, not {record.value}: a wait could not tell the two apart"
             )
-        history.last, history.where = record.value, record.where
 
-    def _admit_wait(self, record: Wait | HostWait) -> None:
+    def _check_wait(self, record: Wait | HostWait) -> None:
         history = self._fences.get(record.fence)
         last = history.last if history else 0
+        if record.value < 0:
+            raise FenceError(f"fence {record.fence!r} starts at 0: there is nothing to wait for at {record.value}")
         if record.value > last:
             who = "the host" if isinstance(record, HostWait) else f"the {record.queue} queue"
             raise EarlyWait(
-                f"{who} waits for {record.fence!r} >= {record.value}, but the highest value submitted so far is {last}. "
-                f"Submit the signal first, then the wait: on a GPU an event that was never recorded cannot be waited for, "
-                f"and with a D3D12 fence this wait would hang until somebody signals."
+                f"{who} waits for {record.fence!r} >= {record.value}, but the highest value submitted so far is "
+                f"{last}. "
+                "Submit the signal first, then the wait: on a GPU an event that was never recorded cannot be "
+                "waited for, and with a D3D12 fence this wait would hang until somebody signals."
             )
 
     def last_value(self, fence: str) -> int:

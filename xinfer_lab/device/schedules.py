@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -64,13 +65,13 @@ SCHEDULES = ("timed", "copies_first", "copies_last", "random(SEED)")
 
 
 def open_schedule(name: str) -> Schedule:
-    """The schedule called ``name``: ``"timed"``, ``"copies_first"``, ``"copies_last"``, ``"random"`` or ``"random(7)"``."""
+    """The schedule called ``name``: "timed", "copies_first", "copies_last", "random" (seed 0) or "random(7)"."""
     if name == "timed":
         return _Timed()
     if name in ("copies_first", "copies_last"):
         return _Preferring(copies_first=name == "copies_first")
     if name == "random":
         return _Random(0)
-    if name.startswith("random(") and name.endswith(")") and name[7:-1].lstrip("-").isdigit():
-        return _Random(int(name[7:-1]))
+    if (seed := re.fullmatch(r"random\((-?[0-9]{1,18})\)", name)) is not None:
+        return _Random(int(seed[1]))
     raise ValueError(f"there is no schedule {name!r}; choose one of {', '.join(SCHEDULES)}")

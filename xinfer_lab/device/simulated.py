@@ -22,7 +22,7 @@ def simulate(stream: CommandStream, spec: GpuSpec, kernels: KernelTable) -> Time
     clock = VirtualClock(spec, kernels)
     for record in stream:
         clock.observe(record)
-    return clock.timeline()
+    return clock.timeline(("direct", "copy"))
 
 
 class SimulatedDevice(Device):
@@ -32,6 +32,7 @@ class SimulatedDevice(Device):
     """
 
     torch_device = torch.device("meta")
+    computes = False
 
     def __init__(self, spec: GpuSpec, **options: Any) -> None:
         self.name, self.spec = f"simulated {spec.name}", spec

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import torch
 
+from xinfer_lab.device.arguments import plain_name
 from xinfer_lab.device.errors import BufferRangeError, StreamError
 from xinfer_lab.device.records import Source
 
@@ -25,7 +26,9 @@ class ByteProvider(Protocol):
 
 
 def as_bytes(data: torch.Tensor | bytes | bytearray) -> torch.Tensor:
-    """``data`` as a 1-D uint8 host tensor; a view for contiguous tensors."""
+    """``data`` as a 1-D uint8 host tensor; a view for contiguous tensors. Raises TypeError for anything else."""
+    if not isinstance(data, (torch.Tensor, bytes, bytearray)):
+        raise TypeError(f"bytes come from a tensor or from bytes, not from {type(data).__name__}")
     if isinstance(data, torch.Tensor):
         return data.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
@@ -50,6 +53,7 @@ class Sources:
     def put(self, name: str, data: torch.Tensor | bytes) -> Source:
         """Keep ``data`` as the input ``name`` and return all of it as a source. The same name must keep its bytes."""
         raw = as_bytes(data).numpy().tobytes()
+        plain_name(name, "an input")
         if self.inputs.setdefault(name, raw) != raw:
             raise StreamError(f"the input {name!r} has other bytes already; give each input a name of its own")
         return Source(name, 0, len(raw))

@@ -12,6 +12,8 @@ one starts.
 
 from __future__ import annotations
 
+import functools
+
 from xinfer_lab.device.errors import StateError
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import Copy, Record
@@ -53,6 +55,7 @@ DIRECT = "direct"
 """The name of the queue that may use any state. All others are copy queues."""
 
 
+@functools.lru_cache(maxsize=64)
 def split_state(state: str) -> frozenset[str]:
     """The single states that ``state`` combines: none for COMMON, two for ``COPY_SOURCE|NON_PIXEL_SHADER_RESOURCE``.
 
@@ -104,6 +107,7 @@ class StateTracker:
         self._states: dict[str, frozenset[str]] = {}
         self._fixed: dict[str, str] = {}
         self._queue: str | None = None
+        self._before: dict[str, frozenset[str]] = {}
         self._touched: set[str] = set()
         self._promoted: set[str] = set()
 
@@ -116,6 +120,7 @@ class StateTracker:
     def free(self, buffer: str) -> None:
         """``buffer`` is gone; its name may be used again."""
         self._states.pop(buffer, None)
+        self._before.pop(buffer, None)
         self._fixed.pop(buffer, None)
 
     def begin_call(self, queue: str) -> None:
@@ -124,6 +129,7 @@ class StateTracker:
         if self._queue is not None:
             raise StateError(f"a call of queue {self._queue!r} is still being recorded; end it before one of {queue!r}")
         self._queue = queue
+        self._before = dict(self._states)
         self._touched.clear()
         self._promoted.clear()
 
@@ -166,6 +172,10 @@ class StateTracker:
             for buffer in self._touched:
                 self._states.pop(buffer, None)
         self._queue = None
+
+    def abandon_call(self) -> None:
+        """What was recorded since `begin_call` is never executed: every state is what it was then."""
+        self._states, self._queue = self._before, None
 
     def assume_common(self, buffer: str) -> None:
         """Take ``buffer`` to be in COMMON. True once the direct queue waits for the last other queue that used it."""

@@ -1,7 +1,8 @@
 """The command stream: records in the order in which they were issued, plus the small inputs that they name.
 
-It is data. It can be saved, loaded, drawn, analysed and replayed; it carries no weights. The JSON form is validated against
-a schema that is derived from the record types, so nothing but plain records ever comes out of `CommandStream.load`.
+It is data. It can be saved, loaded, drawn, analysed and replayed; it carries no weights. The JSON form is validated
+against a schema that is derived from the record types, so nothing but plain records ever comes out of
+`CommandStream.load`.
 """
 
 from __future__ import annotations
@@ -11,91 +12,16 @@ import binascii
 import dataclasses
 import functools
 import json
-import typing
+import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from xinfer_lab.device.errors import StreamError
-from xinfer_lab.device.records import DTYPE_BYTES, HEAPS, RECORD_TYPES, Record, Source, Span, View
+from xinfer_lab.device.records import MAX_NAME, RECORD_TYPES, Record, Source, Span, View
+from xinfer_lab.device.stream_schema import FORMAT, MAX_INPUT_BYTES, VERSION, field_types, record_schema, stream_schema
 
 __all__ = ["MAX_INPUT_BYTES", "CommandStream", "record_from_dict", "record_to_dict", "stream_schema"]
-
-FORMAT, VERSION = "xinfer-lab command stream", 1
-MAX_INPUT_BYTES = 2**24
-"""Inputs (token ids and the like) of one stream, together, in bytes: a stream is no way to carry weights."""
-
-_COUNT = {"type": "integer", "minimum": 0, "maximum": 2**53}
-_NAME = {"type": "string", "minLength": 1, "maxLength": 256}
-_TEXT = {"type": "string", "maxLength": 1024}
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": sorted(properties),
-        "additionalProperties": False,
-    }
-
-
-_SPAN = _object({"buffer": _NAME, "offset": _COUNT, "size": _COUNT})
-_SOURCE = _object({"name": _NAME, "offset": _COUNT, "size": _COUNT})
-_VIEW = _object(
-    {
-        "buffer": _NAME,
-        "offset": _COUNT,
-        "shape": {"type": "array", "items": _COUNT, "maxItems": 8},
-        "dtype": {"enum": sorted(DTYPE_BYTES)},
-    }
-)
-_SCALAR = {"type": ["integer", "number", "string", "boolean", "null"], "maxLength": 256}
-_BY_TYPE: dict[Any, dict[str, Any]] = {
-    int: _COUNT,
-    bool: {"type": "boolean"},
-    Span: _SPAN,
-    Source: _SOURCE,
-    dict[str, View]: {"type": "object", "additionalProperties": _VIEW, "maxProperties": 64},
-    "params": {"type": "object", "additionalProperties": _SCALAR, "maxProperties": 64},
-}
-_BY_NAME: dict[str, dict[str, Any]] = {
-    "heap": {"enum": list(HEAPS)},
-    "where": _TEXT,
-    "label": _TEXT,
-    "digest": {"type": "string", "pattern": "^([0-9a-f]{32})?$"},
-}
-
-
-@functools.cache
-def _field_types(kind: type[Record]) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-
-
-def _field_schema(name: str, hint: Any) -> dict[str, Any]:
-    if name in _BY_NAME:
-        return _BY_NAME[name]
-    if hint is str:
-        return _NAME
-    return _BY_TYPE["params" if name == "params" else hint]
-
-
-def _record_schema(op: str) -> dict[str, Any]:
-    fields = {name: _field_schema(name, hint) for name, hint in _field_types(RECORD_TYPES[op]).items()}
-    return _object({"op": {"const": op}, **fields})
-
-
-def stream_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 7) of a saved command stream."""
-    schema = _object(
-        {
-            "format": {"const": FORMAT},
-            "version": {"const": VERSION},
-            "inputs": {"type": "object", "additionalProperties": {"type": "string"}},
-            "records": {"type": "array", "items": {"oneOf": [_record_schema(op) for op in RECORD_TYPES]}},
-        }
-    )
-    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": FORMAT, **schema}
 
 
 @functools.cache
@@ -103,7 +29,7 @@ def _validator(op: str) -> Callable[[Any], Any]:
     import fastjsonschema
 
     validate: Callable[[Any], Any] = fastjsonschema.compile(
-        {"$schema": "http://json-schema.org/draft-07/schema#", **_record_schema(op)}
+        {"$schema": "http://json-schema.org/draft-07/schema#", **record_schema(op)}
     )
     return validate
 
@@ -116,17 +42,18 @@ def record_to_dict(record: Record) -> dict[str, Any]:
     return data
 
 
-def _refuse_fractional_counts(op: str, data: Any, name: str = "record") -> None:
-    # JSON Schema takes 4.0 for an integer; sizes and offsets here are Python ints and nothing else.
+def _refuse_floats(op: str, data: Any, name: str = "record") -> None:
+    # JSON Schema takes 4.0 for an integer; sizes and offsets here are Python ints and nothing else. NaN is no JSON.
     if isinstance(data, dict):
         for key, value in data.items():
-            if key != "params":
-                _refuse_fractional_counts(op, value, key)
+            if name != "params" or value != value:
+                _refuse_floats(op, value, key)
     elif isinstance(data, list):
         for value in data:
-            _refuse_fractional_counts(op, value, name)
+            _refuse_floats(op, value, name)
     elif isinstance(data, float):
-        raise StreamError(f"a record of kind {op!r} does not fit the schema: {name} must be an integer, not {data!r}")
+        wanted = "a number" if math.isnan(data) else "an integer"
+        raise StreamError(f"a record of kind {op!r} does not fit the schema: {name} must be {wanted}, not {data!r}")
 
 
 def record_from_dict(data: Any) -> Record:
@@ -138,19 +65,41 @@ def record_from_dict(data: Any) -> Record:
         raise StreamError(f"a record's op must be one of {', '.join(RECORD_TYPES)}, not {op!r}")
     try:
         _validator(op)(data)
-    except fastjsonschema.JsonSchemaException as error:
+    except fastjsonschema.JsonSchemaValueException as error:
         raise StreamError(f"a record of kind {op!r} does not fit the schema: {error.message}") from None
-    kind = RECORD_TYPES[op]
-    _refuse_fractional_counts(op, data)
+    _refuse_floats(op, data)
     values = {}
-    for name, hint in _field_types(kind).items():
+    for name, hint in field_types(op).items():
         value = data[name]
         if hint is Span or hint is Source:
             value = hint(**value)
         elif name == "operands":
             value = {key: View(**{**view, "shape": tuple(view["shape"])}) for key, view in value.items()}
         values[name] = value
-    return kind(**values)
+    return RECORD_TYPES[op](**values)
+
+
+def _decode_inputs(inputs: dict[Any, Any]) -> dict[str, bytes]:
+    decoded: dict[str, bytes] = {}
+    total = 0
+    for name, text in inputs.items():
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+            raise StreamError(f"the name of an input has 1 to {MAX_NAME} characters, unlike {str(name)[:40]!r}")
+        if not isinstance(text, str):
+            raise StreamError(f"input {name!r} is not base64 text")
+        # Before decoding, by its length: 4 characters for 3 bytes.
+        total += len(text) // 4 * 3 - text[-2:].count("=")
+        if total > MAX_INPUT_BYTES:
+            raise StreamError(f"the inputs hold more than the {MAX_INPUT_BYTES} bytes that a stream may carry")
+        try:
+            decoded[name] = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise StreamError(f"input {name!r} is not base64 text") from None
+    return decoded
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON number")
 
 
 class CommandStream:
@@ -175,8 +124,11 @@ class CommandStream:
         return self.records[index]
 
     def without(self, *indices: int) -> CommandStream:
-        """A copy that lacks the records at ``indices``: what a program would issue that forgot those lines."""
-        gone = {index % len(self.records) for index in indices}
+        """A copy that lacks the records at ``indices``: what a program would issue that forgot those lines.
+
+        Raises IndexError for an index that the stream does not have; negative ones count from the end.
+        """
+        gone = {range(len(self.records))[index] for index in indices}
         return CommandStream((r for i, r in enumerate(self.records) if i not in gone), self.inputs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,22 +145,16 @@ class CommandStream:
         """The stream that ``data`` says. Raises `StreamError` naming the first record that does not fit the schema."""
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise StreamError(f"this is no command stream: its format is not {FORMAT!r}")
-        if data.get("version") != VERSION:
+        if type(data.get("version")) is not int or data["version"] != VERSION:
             raise StreamError(f"version {data.get('version')!r} of the command stream is not known; wanted {VERSION}")
         if set(data) != {"format", "version", "inputs", "records"}:
-            raise StreamError(f"a command stream has format, version, inputs and records, not {', '.join(sorted(data))}")
+            raise StreamError(
+                f"a command stream has format, version, inputs and records, not {', '.join(sorted(map(str, data)))}"
+            )
         inputs, records = data["inputs"], data["records"]
         if not isinstance(inputs, dict) or not isinstance(records, list):
             raise StreamError("inputs must be an object and records an array")
-        decoded: dict[str, bytes] = {}
-        for name, text in inputs.items():
-            try:
-                decoded[name] = base64.b64decode(text, validate=True)
-            except (binascii.Error, TypeError, ValueError):
-                raise StreamError(f"input {name!r} is not base64 text") from None
-        if (total := sum(map(len, decoded.values()))) > MAX_INPUT_BYTES:
-            raise StreamError(f"the inputs hold {total} bytes; a stream may carry at most {MAX_INPUT_BYTES}")
-        stream = cls(inputs=decoded)
+        stream = cls(inputs=_decode_inputs(inputs))
         for index, item in enumerate(records):
             try:
                 stream.append(record_from_dict(item))
@@ -217,14 +163,19 @@ class CommandStream:
         return stream
 
     def save(self, path: str | Path) -> None:
-        """Write the stream to ``path`` as JSON."""
-        Path(path).write_text(json.dumps(self.to_dict(), separators=(",", ":"), allow_nan=False), encoding="utf-8")
+        """Write the stream to ``path`` as JSON. Raises `StreamError`, and writes nothing, if it could not be loaded."""
+        data = self.to_dict()
+        try:
+            self.from_dict(data)
+        except StreamError as error:
+            raise StreamError(f"this stream cannot be saved: {error}") from None
+        Path(path).write_text(json.dumps(data, separators=(",", ":")), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> CommandStream:
         """Read a stream. Raises `StreamError` when the file is not one, OSError when it cannot be read."""
         try:
-            data = json.loads(Path(path).read_bytes())
+            data = json.loads(Path(path).read_bytes(), parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
             raise StreamError(f"{path} is not JSON: {error}") from None
         return cls.from_dict(data)

@@ -1,4 +1,4 @@
-"""Tensors over a buffer's bytes: what kernels get, and what digests are taken of. Shared by all devices with real memory."""
+"""Tensors over a buffer's bytes: what kernels get, and what digests are taken of, wherever there is real memory."""
 
 from __future__ import annotations
 

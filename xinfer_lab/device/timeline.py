@@ -11,8 +11,8 @@ __all__ = ["Flow", "MemorySample", "Timeline", "TimelineEvent"]
 class TimelineEvent:
     """Record number ``record`` occupied ``lane`` (a queue's name or ``"host"``) from ``start`` to ``end`` seconds.
 
-    ``kind`` is ``"copy"``, ``"dispatch"``, ``"wait"`` (the lane stood still for a fence), ``"host_write"``, ``"host_read"`` or
-    ``"host_wait"``. Signals and bookkeeping take no time and are no events.
+    ``kind`` is ``"copy"``, ``"dispatch"``, ``"wait"`` (the lane stood still for a fence), ``"host_write"``,
+    ``"host_read"`` or ``"host_wait"``. Signals and bookkeeping take no time and are no events.
     """
 
     record: int

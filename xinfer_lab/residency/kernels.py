@@ -2,11 +2,16 @@
 
 Importing this module registers ``embed``, ``decoder_layer`` and ``lm_head``. Their declared accesses are exact: weights
 without the padding between them, the cache by the tokens that are read and written.
+
+Their workspace is what a GPU needs, with whichever attention backend it has; an emulated device counts that too, since its
+budget stands for a GPU's memory, so that a budget says the same on every machine. What the CPU's own kernels allocate
+meanwhile is memory of the host. (bfloat16 on GPUs before compute capability 8.0 takes more than is declared.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 
@@ -15,6 +20,7 @@ from xinfer_lab.device.errors import KernelError
 from xinfer_lab.device.kernels import Access, Cost, Kernel, Operands, Params
 from xinfer_lab.device.records import Span, View
 from xinfer_lab.qwen2 import costs, layers
+from xinfer_lab.qwen2.attention import RECENT_GPU, DeviceTraits
 from xinfer_lab.qwen2.layers import LayerSpec
 
 __all__ = ["DECODER_LAYER", "EMBED", "LAYER_WEIGHTS", "LM_HEAD", "layer_params"]
@@ -129,6 +135,7 @@ def _check_layer(operands: Operands, params: Params) -> None:
     batch, tokens, size = hidden.shape
     queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
     _want(spec.num_key_value_heads > 0 and spec.head_dim > 0, kernel, f"heads and head_dim must be positive: {spec}")
+    _want(spec.head_dim % 2 == 0, kernel, f"head_dim must be even, since the rotary embedding turns pairs: {spec.head_dim}")
     _want(spec.num_attention_heads % spec.num_key_value_heads == 0 and queries > 0, kernel, f"heads do not divide: {spec}")
     kv = _operand(kernel, operands, "kv", 5, hidden.dtype)
     _shape(kernel, "kv", kv, (2, kv.shape[1], batch, spec.num_key_value_heads, spec.head_dim))
@@ -176,15 +183,23 @@ def _tokens_of(kv: View, first: int, end: int) -> tuple[Span, ...]:
     )
 
 
-def _layer_work(operands: Operands, params: Params) -> costs.Work:
+_GPUS = (RECENT_GPU, replace(RECENT_GPU, flash=False))
+"""What a dispatch may run on: GPUs with and without flash attention."""
+
+
+def _layer_work(operands: Operands, params: Params, traits: DeviceTraits = RECENT_GPU) -> costs.Work:
     hidden = operands["hidden"]
     batch, tokens, size = hidden.shape
     position = params["position"]
     assert isinstance(position, int)
     return costs.decoder_layer_work(
         _spec(params), batch=batch, tokens=tokens, position=position, hidden_size=size,
-        intermediate_size=operands["mlp.gate_proj.weight"].shape[0], dtype=_dtype(hidden),
+        intermediate_size=operands["mlp.gate_proj.weight"].shape[0], dtype=_dtype(hidden), traits=traits,
     )  # fmt: skip
+
+
+def _layer_workspace(operands: Operands, params: Params) -> int:
+    return max(_layer_work(operands, params, traits).workspace for traits in _GPUS)
 
 
 def _run_layer(tensors: Mapping[str, torch.Tensor], params: Params) -> None:
@@ -201,7 +216,7 @@ DECODER_LAYER = KERNELS.register(
         run=_run_layer,
         access=_layer_access,
         cost=lambda o, p: _cost(_layer_work(o, p)),
-        workspace=lambda o, p: _layer_work(o, p).workspace,
+        workspace=_layer_workspace,
         check=_check_layer,
     )
 )

@@ -7,6 +7,7 @@ can be used without them: a lab that asks for a residency runs in a process wher
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -78,10 +79,12 @@ class QwenModel:
         self.batch, self.context, self.chunk = batch, context, chunk
         self.positions = chunk if positions is None else min(positions, chunk)
         self.position = 0
-        self.steps_left = 0
+        self.steps_left = self._announced = 0
         self._buffers: list[Buffer] = []
         self._checkpoint: Checkpoint | None = None
         self._hidden_out: ReadbackHeap | None = None
+        # Tokens stay in the stream as its inputs, those of earlier models on this device too.
+        self._passes = itertools.count(sum(name.startswith("tokens[") for name in device.sources.inputs))
         self._closed = False
         device.sources.mount(weights)
         try:
@@ -118,9 +121,9 @@ class QwenModel:
     ) -> QwenModel:
         """The checkpoint at ``path`` with its layers streaming through ``pool`` slots.
 
-        A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a pinned
-        copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through which each
-        layer is copied from the mapped files whenever it is uploaded.
+        A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a
+        pinned copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through
+        which each layer is copied from the mapped files whenever it is uploaded.
         """
         return cls._open(path, device, streaming_layers(pool, host_memory, on_layer), shape)
 
@@ -148,7 +151,7 @@ class QwenModel:
             if checkpoint is not path:
                 checkpoint.close()
             raise
-        # What was read so far was copied: pages that stay mapped would only be a second copy. Staged layers map them again.
+        # What was read so far was copied: pages that stay mapped would be a second copy. Staged layers map them again.
         checkpoint.unmap()
         if checkpoint is not path:
             model._checkpoint = checkpoint
@@ -157,9 +160,14 @@ class QwenModel:
     # Running
 
     def begin(self, steps: int) -> None:
-        """Announce ``steps`` forward passes, so that layers can be fetched ahead across them."""
-        self.source.begin(steps)
-        self.steps_left = steps
+        """Announce ``steps`` forward passes, so that layers can be fetched ahead across them.
+
+        The source begins with the first of them, behind its tokens: they cross the same link, and everything would stand still
+        if they had to wait there for the first layers. Raises ValueError for less than 1.
+        """
+        if steps < 1:
+            raise ValueError(f"a run has at least one step, not {steps}")
+        self.steps_left = self._announced = steps
 
     def forward(
         self, tokens: torch.Tensor, *, on_layer: Callable[[int, torch.Tensor], None] | None = None
@@ -168,8 +176,9 @@ class QwenModel:
 
         P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the model's
         dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each layer).
-        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any other
-        error the sequence is as it was before the call: the pass is brought to its end unused, and the next one may follow.
+        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any
+        other error the sequence is as it was before the call: the pass is brought to its end unused, and the next one
+        may follow.
         """
         tokens = self._checked(tokens)
         if self.steps_left == 0:
@@ -178,6 +187,9 @@ class QwenModel:
         layers = iter(range(self.config.num_hidden_layers))
         try:
             hidden = self._embed(tokens)
+            if self._announced:
+                announced, self._announced = self._announced, 0
+                self.source.begin(announced)
             for layer in layers:
                 self._run_layer(layer, hidden)
                 if on_layer is not None:
@@ -193,12 +205,14 @@ class QwenModel:
         return logits
 
     def _leave_pass(self, rest: list[int]) -> None:
-        if len(rest) < self.config.num_hidden_layers:
-            self.steps_left -= 1
-            for layer in rest:
-                self.source.ensure(layer)
-                self.source.release(layer)
-        self._finish()
+        try:
+            if len(rest) < self.config.num_hidden_layers:
+                self.steps_left -= 1
+                for layer in rest:
+                    self.source.ensure(layer)
+                    self.source.release(layer)
+        finally:
+            self._finish()
 
     def _run_layer(self, layer: int, hidden: View) -> None:
         weights = self.source.ensure(layer)
@@ -216,7 +230,7 @@ class QwenModel:
 
     def _embed(self, tokens: torch.Tensor) -> View:
         direct = self.device.direct_queue
-        span = self._tokens_in.write(0, tokens, name=self.device.fresh_name("tokens"))
+        span = self._tokens_in.write(0, tokens, name=f"tokens[{next(self._passes)}]")
         shape = (tokens.shape[0], tokens.shape[1])
         ids = self._tokens.view("int64", shape)
         hidden = self._hidden.view(self.config.dtype, (*shape, self.config.hidden_size))
@@ -298,7 +312,7 @@ class QwenModel:
         ]
         self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
         self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
-        self._done = device.create_fence("done")
+        self._done = device.create_fence(device.fresh_name("done"))
         uploader = Uploader(device, max(place.nbytes for place in layout.tensors))
         for place in layout.tensors:
             uploader.upload(resident, place.offset, Source(place.name, 0, place.nbytes))

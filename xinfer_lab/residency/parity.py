@@ -93,12 +93,13 @@ def _run(
     memory = device.memory.use()
     uploads = model.source.uploads
     model.close()
+    found = device.findings()
     return Run(
         tokens=tuple(tokens),
         logits=tuple(logits),
         memory=memory,
-        hazards=tuple(hazard.report() for hazard in device.hazards),
-        state_faults=tuple(fault.report() for fault in device.state_faults),
+        hazards=tuple(hazard.report() for hazard in found.hazards),
+        state_faults=tuple(fault.report() for fault in found.state_faults),
         timeline=timeline,
         uploads=uploads,
         first_record=first,

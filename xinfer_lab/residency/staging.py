@@ -64,12 +64,9 @@ class StagingRing:
             raise RuntimeError("the staging ring is full of ranges whose copies were never submitted: call retire() first")
         block.fence.wait(block.value)
 
-    def drain(self) -> None:
-        """Block the host until every range is free."""
-        while self._blocks:
-            self._reclaim()
-
     def close(self) -> None:
-        """Drain, and give the memory back."""
-        self.drain()
-        self.heap.free()
+        """Give the memory back; no copy from it may be in flight. May be called again."""
+        if self.size:
+            self.heap.free()
+            self.size = 0
+            self._blocks.clear()

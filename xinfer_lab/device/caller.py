@@ -1,0 +1,26 @@
+"""Who asked for a command: the source line outside of the device package."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+
+from xinfer_lab.device.records import MAX_TEXT
+
+__all__ = ["caller"]
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@functools.cache
+def _is_internal(filename: str) -> bool:
+    return os.path.dirname(os.path.abspath(filename)) == _HERE
+
+
+def caller() -> str:
+    """``file:line`` of the innermost frame outside of the device package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"[-MAX_TEXT:]
