@@ -12,8 +12,11 @@ from xinfer_lab.grading.programs.rules import Rule
 
 __all__ = ["pins", "waits_for_room_only"]
 
-OWN_FENCE = "done"
-"""The fence by which the program around an answer waits for its results."""
+
+
+def _own(fence: str) -> bool:
+    """Whether the program around an answer waits for its results by this fence (``done``, ``done.1``, ...)."""
+    return fence.partition(".")[0] == "done"
 
 
 def pins(planned: Callable[[Evidence], int], besides: frozenset[str] = frozenset()) -> Rule:
@@ -56,7 +59,7 @@ def waits_for_room_only(evidence: Evidence) -> Fault | None:
     known: dict[str, int] = defaultdict(int)
     for index in range(evidence.first_pass, _results(evidence)):
         record = evidence.stream[index]
-        if not isinstance(record, HostWait) or record.fence == OWN_FENCE or record.value <= known[record.fence]:
+        if not isinstance(record, HostWait) or _own(record.fence) or record.value <= known[record.fence]:
             continue
         known[record.fence] = record.value
         if (fault := _needless(evidence, index, record)) is not None:
@@ -68,7 +71,7 @@ def _results(evidence: Evidence) -> int:
     """The record by which the program has its results: its last host read, or its last wait of its own where it reads nothing."""
     records = list(enumerate(evidence.stream))
     reads = [index for index, record in records if isinstance(record, HostRead)]
-    waits = [index for index, record in records if isinstance(record, HostWait) and record.fence == OWN_FENCE]
+    waits = [index for index, record in records if isinstance(record, HostWait) and _own(record.fence)]
     return (reads or waits or [len(records)])[-1]
 
 

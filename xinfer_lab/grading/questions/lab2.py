@@ -81,7 +81,7 @@ PIECES: tuple[Piece, ...] = (
     _program("ring_wrap", 2, script.wrapping_scripts(patient=True), script.play, _RING),
     _program("ring_wait", 3, script.wrapping_scripts(patient=False), script.play, _RING),
     Question("lab2.ring_refuse", 2, script.requests, script.ask_for_room, (*_RING, _QUESTIONS), cpu_seconds=1.0),
-    _choice("predict_tiny", low=1, high=100),
+    _choice("predict_tiny", low=1, high=10_000),
     _program("upload", 3, layers.layer_scripts, _upload, _ENGINE),
     _program("upload_async", 2, layers.layer_scripts, _upload, _ENGINE),
     _program("serial", 4, layers.serial_cases(3), _serial, _LATER),
