@@ -61,7 +61,7 @@ demo: $(STAMP) ## stream a small model and print the parity line
 
 .PHONY: test
 test: $(STAMP) ## run the tests on every core; CUDA tests are counted, not run
-	'$(PY)' -m pytest -n auto -m 'not cuda' $(ARGS)
+	'$(PY)' -m pytest -n auto --dist loadgroup -m 'not cuda' $(ARGS)
 
 .PHONY: lint
 lint: $(STAMP) ## ruff, mypy, and the direction of imports

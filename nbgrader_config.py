@@ -18,7 +18,8 @@ c.GenerateAssignment.preprocessors = [
 ]
 c.ClearSolutions.text_stub = "*Write your answer here, in place of this line.*"
 
-# A busy machine must not cost points: a lab's cells take seconds, and a check stops an answer that never ends by itself.
+# A busy machine must not cost points: a lab's cells take seconds, and a check stops an answer that never ends by
+# itself.
 c.Execute.timeout = 300
 c.Execute.iopub_timeout = 60
 c.Execute.startup_timeout = 180

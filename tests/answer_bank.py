@@ -71,14 +71,16 @@ def checks_of(lab: str) -> dict[str, str]:
 
 
 def concerned(lab: str, function: str) -> list[str]:
-    """The checks that an answer to ``function`` can pass or fail: its own, and the gate where it is one of its parts."""
+    """The checks that an answer to ``function`` can pass or fail: its own, and the gate where it is one of its
+    parts."""
     plan = next(cell["source"] for cell in notebook(lab) if cell["id"] == "plan")
     gate = [f"{lab}.gate"] if f"{function}(" in plan else []
     return [piece for piece, name in checks_of(lab).items() if name == function] + gate
 
 
 def given_and_answers(lab: str) -> Iterator[tuple[str, str]]:
-    """Id and source of the cells that define something that a piece is made of: given cells, and the instructor's answers."""
+    """Id and source of the cells that define something that a piece is made of: given cells, and the instructor's
+    answers."""
     for cell in notebook(lab):
         mark = cell["nbgrader"]
         if mark and not mark["grade"]:

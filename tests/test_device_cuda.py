@@ -82,7 +82,7 @@ def test_the_same_program_gives_the_same_bytes_every_time():
 # ------------------------------------------------------------------------------------------------------------- hazards
 
 
-@pytest.mark.parametrize(("edge", "kind"), [("arrived", "read after write"), ("consumed", "write after read"),
+@pytest.mark.parametrize(("edge", "kind"), [("arrived", "assumed too early"), ("consumed", "write after read"),
                                             ("done", "host read before its fence")])  # fmt: skip
 def test_a_dropped_wait_is_reported_before_anything_is_issued(edge, kind):
     device = cuda(on_hazard="raise")

@@ -301,6 +301,16 @@ def test_a_file_that_is_no_stream_is_refused(text, tmp_path):
         CommandStream.load(tmp_path / "stream.json")
 
 
+def test_nan_and_infinity_are_refused_wherever_a_file_has_them(tmp_path):
+    text = json.dumps({**SMALL, "records": [dispatch(params={"p": 12.5})]})
+    (tmp_path / "stream.json").write_text(text)
+    assert len(CommandStream.load(tmp_path / "stream.json")) == 1
+    for word in ("NaN", "Infinity", "-Infinity", "1e999"):
+        (tmp_path / "stream.json").write_text(text.replace("12.5", word))
+        with pytest.raises(StreamError):
+            CommandStream.load(tmp_path / "stream.json")
+
+
 def test_a_missing_file_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         CommandStream.load(tmp_path / "none.json")

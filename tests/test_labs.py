@@ -57,7 +57,9 @@ def test_a_line_of_an_answer_is_found_in_a_released_notebook(course: Path) -> No
 
 
 def test_a_hidden_test_is_found_in_a_released_notebook(course: Path) -> None:
-    (fault,) = spoil(course, lambda cells: cells[0].update(source=['check("lab1.layer_bytes", layer_bytes, seed=None)']))
+    (fault,) = spoil(
+        course, lambda cells: cells[0].update(source=['check("lab1.layer_bytes", layer_bytes, seed=None)'])
+    )
     assert "hidden test" in fault
 
 
@@ -81,7 +83,12 @@ def test_outputs_are_found(course: Path) -> None:
 
 
 def test_a_check_that_can_be_edited_is_found(course: Path) -> None:
-    (fault,) = spoil(course, lambda cells: next(cell for cell in cells if mark(cell).get("grade"))["metadata"]["nbgrader"].update(locked=False))
+    (fault,) = spoil(
+        course,
+        lambda cells: next(cell for cell in cells if mark(cell).get("grade"))["metadata"]["nbgrader"].update(
+            locked=False
+        ),
+    )
     assert "lock" in fault
 
 
@@ -90,7 +97,9 @@ def test_a_lab_that_was_not_released_is_found(course: Path) -> None:
     assert leaks(root=course) == [f"labs/{SOLUTIONS[0].parent.name}/{SOLUTIONS[0].name} is missing"]
 
 
-def test_the_command_names_every_file_that_drifted_and_ends_with_status_1(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_names_every_file_that_drifted_and_ends_with_status_1(
+    course: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copy(ROOT / "nbgrader_config.py", course)
     lab = course / "labs" / SOLUTIONS[0].parent.name
     (lab / "notes.txt").write_text("left over", encoding="utf-8")
@@ -106,7 +115,9 @@ def test_the_command_names_every_file_that_drifted_and_ends_with_status_1(course
 def test_a_notebook_is_plain_source_without_outputs_and_with_stable_ids(source: Path) -> None:
     notebook = read(source)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-    assert source.read_text(encoding="utf-8") == json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    assert (
+        source.read_text(encoding="utf-8") == json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    )
     ids = [cell["id"] for cell in notebook["cells"]]
     assert len(set(ids)) == len(ids)
     for cell in notebook["cells"]:
@@ -125,7 +136,9 @@ def test_every_piece_has_one_check_with_its_points_and_hidden_cases(source: Path
             assert len(pieces) == 1, f"{cell['id']} looks at {pieces}: one piece a graded cell"
             checks[pieces.pop()] = (mark(cell)["points"], "seed=None" in text(cell))
     lab = next(iter(checks)).partition(".")[0]
-    assert {piece.name: piece.points for piece in pieces_of(lab)} == {name: points for name, (points, _) in checks.items()}
+    assert {piece.name: piece.points for piece in pieces_of(lab)} == {
+        name: points for name, (points, _) in checks.items()
+    }
     for name, (_, hidden) in checks.items():
         assert hidden or ".predict_" in name or ".explain_" in name, f"{name} asks about no hidden cases"
 
@@ -158,14 +171,18 @@ def test_a_lab_says_what_it_is_for_and_what_it_takes(source: Path) -> None:
 @every_lab
 def test_every_picture_has_words_for_those_who_do_not_see_it_and_lies_beside_the_notebook(source: Path) -> None:
     for cell in read(source)["cells"]:
-        for alt, target in re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", text(cell)) if cell["cell_type"] == "markdown" else ():
+        for alt, target in (
+            re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", text(cell)) if cell["cell_type"] == "markdown" else ()
+        ):
             assert len(alt) > 40 and (source.parent / target).is_file()
             assert "| --- |" in text(cell), f"{target} has no table that says the same"
 
 
 @every_lab
 def test_a_lab_loads_nothing_from_elsewhere(source: Path) -> None:
-    everything = source.read_text(encoding="utf-8") + "".join(p.read_text(encoding="utf-8") for p in source.parent.glob("*.svg"))
+    everything = source.read_text(encoding="utf-8") + "".join(
+        p.read_text(encoding="utf-8") for p in source.parent.glob("*.svg")
+    )
     links = set(re.findall(r"https?://[^\s\"')]+", everything)) - {"http://www.w3.org/2000/svg"}
     assert links == set()
 

@@ -130,7 +130,9 @@ def test_every_check_says_something_and_nothing_on_stderr(course: Course, studen
 
 
 def test_a_failing_check_shows_the_report_and_no_line_of_the_package(course: Course) -> None:
-    (error,) = (output for output in course.outputs("wrong")["check-kv-cache-bytes"] if output["output_type"] == "error")
+    (error,) = (
+        output for output in course.outputs("wrong")["check-kv-cache-bytes"] if output["output_type"] == "error"
+    )
     said = "\n".join(error["traceback"])
     for words in ("expected:", "got:", "your line:", "Keys only", "per_token * context * batch"):
         assert words in said

@@ -37,13 +37,25 @@ CASES = [
     Case("head_dim without fused kernels", keys={"head_dim": 6}),
     Case("sliding window", batch=2, keys={"use_sliding_window": True, "sliding_window": 7, "max_window_layers": 1}),
     Case("window of one", keys={"use_sliding_window": True, "sliding_window": 1, "max_window_layers": 2}),
-    Case("window by layer types", keys={"use_sliding_window": True, "sliding_window": 6, "layer_types": [
-        "sliding_attention", "full_attention", "sliding_attention"]}),
-    Case("large eps, small theta", keys={"rms_norm_eps": 0.05, "rope_parameters": {"rope_theta": 100.0,
-                                                                                 "rope_type": "default"}}),
+    Case(
+        "window by layer types",
+        keys={
+            "use_sliding_window": True,
+            "sliding_window": 6,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+    ),
+    Case(
+        "large eps, small theta",
+        keys={"rms_norm_eps": 0.05, "rope_parameters": {"rope_theta": 100.0, "rope_type": "default"}},
+    ),
     Case("bf16, tied, sharded", torch.bfloat16, shard_bytes="20KB", keys={"tie_word_embeddings": True}),
-    Case("bf16, batch of two, window", torch.bfloat16, 2, keys={"use_sliding_window": True, "sliding_window": 7,
-                                                             "max_window_layers": 1}),
+    Case(
+        "bf16, batch of two, window",
+        torch.bfloat16,
+        2,
+        keys={"use_sliding_window": True, "sliding_window": 7, "max_window_layers": 1},
+    ),
     Case("fp16", torch.float16),
     Case("fp16, multi-head, batch of two, sharded", torch.float16, 2, "20KB", {"num_key_value_heads": 4}),
 ]
@@ -60,8 +72,16 @@ def models(tmp_path_factory):
     for number, case in enumerate(CASES):
         keys = {"num_key_value_heads": 2, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}} | case.keys
         config = transformers.Qwen2Config(
-            hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=96, vocab_size=160,
-            max_position_embeddings=512, dtype=case.dtype, attn_implementation="eager", **keys)
+            hidden_size=64,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            intermediate_size=96,
+            vocab_size=160,
+            max_position_embeddings=512,
+            dtype=case.dtype,
+            attn_implementation="eager",
+            **keys,
+        )
         source = transformers.Qwen2ForCausalLM(config)
         with torch.no_grad():
             for name, parameter in source.named_parameters():
@@ -69,7 +89,8 @@ def models(tmp_path_factory):
         directory = tmp_path_factory.mktemp("agreement") / str(number)
         source.to(case.dtype).save_pretrained(directory, max_shard_size=case.shard_bytes)
         theirs = transformers.Qwen2ForCausalLM.from_pretrained(
-            directory, dtype=case.dtype, attn_implementation="eager").eval()
+            directory, dtype=case.dtype, attn_implementation="eager"
+        ).eval()
         with Checkpoint.open(directory) as checkpoint:
             files = {checkpoint.entry(name).file for name in checkpoint.names()}
             assert (len(files) > 1) == (case.shard_bytes != "10GB"), "the case is sharded as it says"
@@ -105,7 +126,7 @@ def test_prefill_then_decode_agrees_and_chooses_the_same_tokens(models, case):
     ours.reset()
     tokens = tokens_of(case, TOKENS)
     for _ in range(STEPS):
-        logits = ours.forward(tokens[:, ours.position:])[:, -1]
+        logits = ours.forward(tokens[:, ours.position :])[:, -1]
         with torch.inference_mode():
             expected = theirs(tokens, use_cache=False).logits[:, -1]
         assert_close(logits, expected)
@@ -123,11 +144,17 @@ def test_greedy_generation_gives_the_same_tokens(models, case):
     prompt = tokens_of(case, TOKENS)
     # transformers' cache for a window of 1 is to keep the last 0 keys and keeps all (5.24): there, without a cache.
     cached = case.keys.get("sliding_window") != 1
-    expected = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=STEPS, do_sample=False,
-                               pad_token_id=0, use_cache=cached)
+    expected = theirs.generate(
+        prompt,
+        attention_mask=torch.ones_like(prompt),
+        max_new_tokens=STEPS,
+        do_sample=False,
+        pad_token_id=0,
+        use_cache=cached,
+    )
     seen = prompt
     for _ in range(STEPS):
-        new = seen[:, ours.position:]
+        new = seen[:, ours.position :]
         seen = torch.cat([seen, greedy(ours.forward(new)[:, -1]).unsqueeze(1)], dim=1)
     assert torch.equal(seen, expected)
 

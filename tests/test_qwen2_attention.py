@@ -15,25 +15,28 @@ TURING = DeviceTraits("cuda")
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
 
 
-@pytest.mark.parametrize("traits, dtype, head_dim, tokens, position, window, backend, masking", [
-    (CPU, SINGLE, 64, 1, 9, None, "math", "none"),
-    (CPU, BRAIN, 64, 5, 0, None, "math", "causal"),
-    (CPU, SINGLE, 64, 5, 9, None, "math", "explicit"),
-    (RECENT_GPU, BRAIN, 128, 1, 9, None, "flash", "none"),
-    (RECENT_GPU, HALF, 128, 5, 0, None, "flash", "causal"),
-    (RECENT_GPU, BRAIN, 128, 5, 9, None, "efficient", "explicit"),
-    (RECENT_GPU, BRAIN, 128, 5, 0, 4, "efficient", "explicit"),
-    (RECENT_GPU, BRAIN, 128, 5, 0, 5, "flash", "causal"),
-    (RECENT_GPU, BRAIN, 128, 1, 9, 4, "flash", "none"),
-    (RECENT_GPU, SINGLE, 128, 5, 0, None, "efficient", "causal"),
-    (RECENT_GPU, SINGLE, 128, 1, 9, None, "efficient", "none"),
-    (RECENT_GPU, SINGLE, 128, 5, 9, None, "efficient", "explicit"),
-    (RECENT_GPU, BRAIN, 12, 5, 0, None, "math", "causal"),
-    (RECENT_GPU, BRAIN, 264, 5, 0, None, "math", "causal"),
-    (TURING, HALF, 128, 5, 0, None, "efficient", "causal"),
-    (TURING, BRAIN, 128, 5, 0, None, "math", "causal"),
-    (DeviceTraits("mps"), HALF, 128, 5, 0, None, "math", "causal"),
-])
+@pytest.mark.parametrize(
+    "traits, dtype, head_dim, tokens, position, window, backend, masking",
+    [
+        (CPU, SINGLE, 64, 1, 9, None, "math", "none"),
+        (CPU, BRAIN, 64, 5, 0, None, "math", "causal"),
+        (CPU, SINGLE, 64, 5, 9, None, "math", "explicit"),
+        (RECENT_GPU, BRAIN, 128, 1, 9, None, "flash", "none"),
+        (RECENT_GPU, HALF, 128, 5, 0, None, "flash", "causal"),
+        (RECENT_GPU, BRAIN, 128, 5, 9, None, "efficient", "explicit"),
+        (RECENT_GPU, BRAIN, 128, 5, 0, 4, "efficient", "explicit"),
+        (RECENT_GPU, BRAIN, 128, 5, 0, 5, "flash", "causal"),
+        (RECENT_GPU, BRAIN, 128, 1, 9, 4, "flash", "none"),
+        (RECENT_GPU, SINGLE, 128, 5, 0, None, "efficient", "causal"),
+        (RECENT_GPU, SINGLE, 128, 1, 9, None, "efficient", "none"),
+        (RECENT_GPU, SINGLE, 128, 5, 9, None, "efficient", "explicit"),
+        (RECENT_GPU, BRAIN, 12, 5, 0, None, "math", "causal"),
+        (RECENT_GPU, BRAIN, 264, 5, 0, None, "math", "causal"),
+        (TURING, HALF, 128, 5, 0, None, "efficient", "causal"),
+        (TURING, BRAIN, 128, 5, 0, None, "math", "causal"),
+        (DeviceTraits("mps"), HALF, 128, 5, 0, None, "math", "causal"),
+    ],
+)
 def test_the_rule(traits, dtype, head_dim, tokens, position, window, backend, masking):
     plan = plan_attention(traits, dtype, head_dim, tokens, position, window)
     assert (plan.backend, plan.masking) == (backend, masking)
@@ -65,17 +68,25 @@ def plain(queries, keys, values, position, window):
     return out.view(batch, tokens, heads * head_dim)
 
 
-SHAPES = dict(batch=st.integers(1, 2), tokens=st.integers(1, 5), position=st.integers(0, 5), kv=st.integers(1, 3),
-              group=st.integers(1, 3), window=st.none() | st.integers(1, 6), seed=st.integers(0, 99))
+SHAPES = dict(
+    batch=st.integers(1, 2),
+    tokens=st.integers(1, 5),
+    position=st.integers(0, 5),
+    kv=st.integers(1, 3),
+    group=st.integers(1, 3),
+    window=st.none() | st.integers(1, 6),
+    seed=st.integers(0, 99),
+)
 
 
 def operands(batch, tokens, position, kv, group, seed, device="cpu", dtype=torch.float32, head_dim=8):
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(batch, tokens, kv * group, head_dim, generator=generator).to(device, dtype)
-    keys, values = (torch.randn(position + tokens + 2, batch, kv, head_dim, generator=generator).to(device, dtype)
-                    for _ in range(2))
+    keys, values = (
+        torch.randn(position + tokens + 2, batch, kv, head_dim, generator=generator).to(device, dtype) for _ in range(2)
+    )
     for tensor in (keys, values):
-        tensor[position + tokens:] = math.nan
+        tensor[position + tokens :] = math.nan
     return queries, keys, values
 
 
@@ -122,7 +133,7 @@ def test_no_key_is_copied_or_repeated_on_the_way_to_the_backend(monkeypatch, tra
     monkeypatch.setattr(attention, "_BACKENDS", dict.fromkeys(attention._BACKENDS, attention.SDPBackend.MATH))
     monkeypatch.setattr(attention, "scaled_dot_product_attention", spy)
     attend(queries, keys, values, position, None)
-    (key, value), = seen
+    ((key, value),) = seen
     assert (key.data_ptr(), value.data_ptr()) == (keys.data_ptr(), values.data_ptr())
 
 
@@ -136,8 +147,10 @@ def test_the_backend_of_the_plan_is_the_only_one_allowed(monkeypatch):
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("dtype, limit", [(SINGLE, 2e-5), (HALF, 2e-3), (BRAIN, 1.6e-2)])
-@pytest.mark.parametrize("tokens, position, window", [(1, 0, None), (1, 40, None), (1, 40, 9), (33, 0, None),
-                                                      (33, 7, None), (33, 0, 9), (33, 40, 9), (2, 31, 100)])
+@pytest.mark.parametrize(
+    "tokens, position, window",
+    [(1, 0, None), (1, 40, None), (1, 40, 9), (33, 0, None), (33, 7, None), (33, 0, 9), (33, 40, 9), (2, 31, 100)],
+)
 @pytest.mark.parametrize("kv, group, head_dim", [(2, 1, 64), (1, 7, 64), (2, 4, 128), (2, 2, 24), (2, 2, 6)])
 def test_a_gpu_computes_the_formula_twice_alike(dtype, limit, tokens, position, window, kv, group, head_dim):
     queries, keys, values = operands(2, tokens, position, kv, group, 0, "cuda", dtype, head_dim)

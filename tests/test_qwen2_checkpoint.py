@@ -65,7 +65,7 @@ def test_bytes_and_tensors_are_those_of_the_file(single, sharded):
                 assert torch.equal(ours, tensor)
                 assert torch.equal(checkpoint.bytes(name), tensor.view(-1).view(torch.uint8))
                 entry = checkpoint.entry(name)
-                content = entry.file.read_bytes()[entry.offset:entry.offset + entry.nbytes]
+                content = entry.file.read_bytes()[entry.offset : entry.offset + entry.nbytes]
                 assert content == checkpoint.bytes(name).numpy().tobytes()
 
 
@@ -87,7 +87,7 @@ def misalign(directory):
     file = directory / "model.safetensors"
     content = file.read_bytes()
     length = int.from_bytes(content[:8], "little")
-    file.write_bytes((length + 1).to_bytes(8, "little") + content[8:8 + length] + b" " + content[8 + length:])
+    file.write_bytes((length + 1).to_bytes(8, "little") + content[8 : 8 + length] + b" " + content[8 + length :])
 
 
 def test_a_tensor_at_an_odd_offset_is_copied_and_its_bytes_are_not(single):
@@ -312,8 +312,16 @@ def test_a_shard_is_a_file_beside_the_index(sharded, shard):
     fails(sharded, HEAD, "beside the index")
 
 
-@pytest.mark.parametrize("content, part", [(b"{", "not valid JSON"), (b"\xff", "not valid JSON"), (b"{}", "weight_map"),
-                                           (b"[]", "weight_map"), (b'{"weight_map": {}}', "weight_map")])
+@pytest.mark.parametrize(
+    "content, part",
+    [
+        (b"{", "not valid JSON"),
+        (b"\xff", "not valid JSON"),
+        (b"{}", "weight_map"),
+        (b"[]", "weight_map"),
+        (b'{"weight_map": {}}', "weight_map"),
+    ],
+)
 def test_an_index_that_is_none(sharded, content, part):
     (sharded / "model.safetensors.index.json").write_bytes(content)
     fails(sharded, "model.safetensors.index.json", part)

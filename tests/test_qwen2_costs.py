@@ -18,8 +18,15 @@ from xinfer_lab.qwen2.layers import decoder_layer, embed, layer_spec, lm_head
 from xinfer_lab.qwen2.layout import layer_layout, tensor_shapes
 
 CPU = DeviceTraits("cpu")
-CONFIG = replace(PUBLISHED["0.5b"], hidden_size=256, num_attention_heads=8, head_dim=32, intermediate_size=640,
-                 vocab_size=512, num_hidden_layers=1)
+CONFIG = replace(
+    PUBLISHED["0.5b"],
+    hidden_size=256,
+    num_attention_heads=8,
+    head_dim=32,
+    intermediate_size=640,
+    vocab_size=512,
+    num_hidden_layers=1,
+)
 """Large enough that the workspace's fixed part does not hide the rest."""
 ONEDNN = 72 * 1024
 """Its scratch memory for one thread, seen in bf16 products of few rows; `costs` leaves it out and says so."""
@@ -39,17 +46,25 @@ def shapes_of(config):
 
 
 def layer_call(config, batch, tokens, position, device="cpu"):
-    weights = {name: torch.randn(shape, device=device).mul_(0.05).to(config.dtype)
-               for group in tensor_shapes(config).values() for name, shape in group.items()}
+    weights = {
+        name: torch.randn(shape, device=device).mul_(0.05).to(config.dtype)
+        for group in tensor_shapes(config).values()
+        for name, shape in group.items()
+    }
     hidden = torch.randn(batch, tokens, config.hidden_size, device=device).to(config.dtype)
-    keys, values = (torch.zeros(position + tokens, batch, config.num_key_value_heads, config.head_dim, device=device,
-                                dtype=config.dtype) for _ in range(2))
+    keys, values = (
+        torch.zeros(
+            position + tokens, batch, config.num_key_value_heads, config.head_dim, device=device, dtype=config.dtype
+        )
+        for _ in range(2)
+    )
     return lambda: decoder_layer(hidden, weights, keys, values, position, layer_spec(config, 0))
 
 
 def layer_work(config, batch, tokens, position, traits=CPU):
-    return decoder_layer_work(layer_spec(config, 0), batch=batch, tokens=tokens, position=position, traits=traits,
-                              **shapes_of(config))
+    return decoder_layer_work(
+        layer_spec(config, 0), batch=batch, tokens=tokens, position=position, traits=traits, **shapes_of(config)
+    )
 
 
 def counted(call):
@@ -62,8 +77,9 @@ def peak_on_cpu(call):
     """The most bytes that a call has allocated at any one time, as PyTorch's allocator reports them."""
     with torch.inference_mode():
         call()  # constants that stay are made once
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True,
-                                    acc_events=True) as profile:
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True
+        ) as profile:
             call()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "trace.json"
@@ -78,8 +94,12 @@ def peak_on_cpu(call):
 
 @given(st.integers(1, 30), st.integers(0, 30), st.none() | st.integers(1, 40))
 def test_visible_pairs_are_counted_one_by_one(tokens, position, window):
-    expected = sum(1 for query in range(position, position + tokens) for key in range(query + 1)
-                   if window is None or key > query - window)
+    expected = sum(
+        1
+        for query in range(position, position + tokens)
+        for key in range(query + 1)
+        if window is None or key > query - window
+    )
     assert attention_pairs(tokens, position, window) == expected
 
 
@@ -138,8 +158,10 @@ def test_a_layer_stays_within_its_workspace_and_nearly_fills_it(dtype, window, b
 def test_embed_and_head_stay_within_their_workspace(dtype):
     tokens, table = torch.arange(400).view(2, 200), torch.randn(512, 256).to(dtype)
     hidden, norm = torch.empty(2, 200, 256, dtype=dtype), torch.randn(256).to(dtype)
-    assert peak_on_cpu(lambda: embed(tokens, table, hidden)) <= embed_work(
-        batch=2, tokens=200, hidden_size=256, dtype=dtype).workspace
+    assert (
+        peak_on_cpu(lambda: embed(tokens, table, hidden))
+        <= embed_work(batch=2, tokens=200, hidden_size=256, dtype=dtype).workspace
+    )
     for positions in (1, 200):
         out = torch.empty(2, positions, 512, dtype=dtype)
         peak = peak_on_cpu(lambda out=out: lm_head(hidden, norm, table, out, 1e-6))

@@ -41,7 +41,9 @@ def test_entries_are_where_the_library_wrote_the_tensors(tmp_path, shapes, dtype
         entry = entries[name]
         assert (entry.name, entry.file, entry.shape) == (name, file, tuple(tensor.shape))
         assert WEIGHT_DTYPES[entry.dtype] == dtype
-        assert content[entry.offset:entry.offset + entry.nbytes] == tensor.view(-1).view(torch.uint8).numpy().tobytes()
+        assert (
+            content[entry.offset : entry.offset + entry.nbytes] == tensor.view(-1).view(torch.uint8).numpy().tobytes()
+        )
 
 
 def test_tensors_without_elements_take_no_bytes(tmp_path):
@@ -77,29 +79,36 @@ def test_a_header_longer_than_the_format_allows(tmp_path):
         read_header(file)
 
 
-@pytest.mark.parametrize("header, data, message", [
-    (b"{", b"", "not valid JSON"),
-    (b"\xff\xff", b"", "not valid JSON"),
-    (b"[" * 100_000, b"", "not valid JSON"),
-    (b"[]", b"", "must be a JSON object, but is a list"),
-    (b'{"a": 1, "a": 2}', b"", "names 'a' twice"),
-    ({"a": 5}, b"", "tensor a: its header entry must be an object, but is 5"),
-    ({"a\ud800": one()}, bytes(8), r"'a\\ud800'"),
-    ({"a": one(dtype=32)}, bytes(8), "tensor a: its dtype must be a name, but is 32"),
-    ({"a": one(shape=(2, -1))}, bytes(8), r"tensor a: its shape must be a list of sizes, but is \[2, -1\]"),
-    ({"a": one(shape=(True, 2))}, bytes(8), "tensor a: its shape"),
-    ({"a": {"dtype": "F32", "shape": 2, "data_offsets": [0, 8]}}, bytes(8), "tensor a: its shape"),
-    ({"a": one(offsets=(8, 0))}, bytes(8), r"tensor a: its data_offsets must be a start and an end, but are \[8, 0\]"),
-    ({"a": one(offsets=(0, 4, 8))}, bytes(8), "tensor a: its data_offsets"),
-    ({"a": {"dtype": "F32", "shape": [2]}}, bytes(8), "tensor a: its data_offsets .* None"),
-    ({"a": one(offsets=(0, 7))}, bytes(8), r"tensor a: F32 of shape \[2\] takes 8 bytes, but .* span 7"),
-    ({"a": one(dtype="BF16")}, bytes(8), "tensor a: BF16 .* takes 4 bytes"),
-    ({"a": one(), "b": one(offsets=(8, 16))}, bytes(12), "tensor b: truncated: its data should end at byte"),
-    ({"a": one(), "b": one(offsets=(4, 12))}, bytes(12), "tensors a and b overlap"),
-    ({"a": one(), "b": one(offsets=(12, 20))}, bytes(20), "between a and b belong to no tensor"),
-    ({"a": one(offsets=(4, 12))}, bytes(12), "between the header and a belong to no tensor"),
-    ({"a": one()}, bytes(9), "its tensors end at byte"),
-])
+@pytest.mark.parametrize(
+    "header, data, message",
+    [
+        (b"{", b"", "not valid JSON"),
+        (b"\xff\xff", b"", "not valid JSON"),
+        (b"[" * 100_000, b"", "not valid JSON"),
+        (b"[]", b"", "must be a JSON object, but is a list"),
+        (b'{"a": 1, "a": 2}', b"", "names 'a' twice"),
+        ({"a": 5}, b"", "tensor a: its header entry must be an object, but is 5"),
+        ({"a\ud800": one()}, bytes(8), r"'a\\ud800'"),
+        ({"a": one(dtype=32)}, bytes(8), "tensor a: its dtype must be a name, but is 32"),
+        ({"a": one(shape=(2, -1))}, bytes(8), r"tensor a: its shape must be a list of sizes, but is \[2, -1\]"),
+        ({"a": one(shape=(True, 2))}, bytes(8), "tensor a: its shape"),
+        ({"a": {"dtype": "F32", "shape": 2, "data_offsets": [0, 8]}}, bytes(8), "tensor a: its shape"),
+        (
+            {"a": one(offsets=(8, 0))},
+            bytes(8),
+            r"tensor a: its data_offsets must be a start and an end, but are \[8, 0\]",
+        ),
+        ({"a": one(offsets=(0, 4, 8))}, bytes(8), "tensor a: its data_offsets"),
+        ({"a": {"dtype": "F32", "shape": [2]}}, bytes(8), "tensor a: its data_offsets .* None"),
+        ({"a": one(offsets=(0, 7))}, bytes(8), r"tensor a: F32 of shape \[2\] takes 8 bytes, but .* span 7"),
+        ({"a": one(dtype="BF16")}, bytes(8), "tensor a: BF16 .* takes 4 bytes"),
+        ({"a": one(), "b": one(offsets=(8, 16))}, bytes(12), "tensor b: truncated: its data should end at byte"),
+        ({"a": one(), "b": one(offsets=(4, 12))}, bytes(12), "tensors a and b overlap"),
+        ({"a": one(), "b": one(offsets=(12, 20))}, bytes(20), "between a and b belong to no tensor"),
+        ({"a": one(offsets=(4, 12))}, bytes(12), "between the header and a belong to no tensor"),
+        ({"a": one()}, bytes(9), "its tensors end at byte"),
+    ],
+)
 def test_a_header_that_cannot_be_right(tmp_path, header, data, message):
     with pytest.raises(CheckpointError, match=message) as caught:
         read_header(file_of(tmp_path, header, data))
@@ -142,16 +151,22 @@ def test_any_damage_is_refused_or_harmless(tmp_path, changes):
     _check_any(tmp_path, bytes(content))
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers(-4, 40) | st.text(max_size=3),
-                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3))
-ENTRY = st.fixed_dictionaries({"dtype": st.sampled_from(["F32", "BF16", "U8", "F4"]) | JSON,
-                               "shape": st.lists(st.integers(-1, 4), max_size=2) | JSON,
-                               "data_offsets": st.lists(st.integers(-1, 40), min_size=2, max_size=2) | JSON})
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-4, 40) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+ENTRY = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from(["F32", "BF16", "U8", "F4"]) | JSON,
+        "shape": st.lists(st.integers(-1, 4), max_size=2) | JSON,
+        "data_offsets": st.lists(st.integers(-1, 40), min_size=2, max_size=2) | JSON,
+    }
+)
 
 
 @quick
 @given(st.dictionaries(st.text(max_size=3) | st.just("__metadata__"), ENTRY | JSON, max_size=3), st.binary(max_size=40))
-@example({"a": one(shape=(10 ** 30,))}, bytes(8))
+@example({"a": one(shape=(10**30,))}, bytes(8))
 def test_any_header_is_read_within_the_file_or_refused(tmp_path, header, data):
     raw = json.dumps(header).encode()
     _check_any(tmp_path, len(raw).to_bytes(8, "little") + raw + data)

@@ -16,8 +16,11 @@ from xinfer_lab.qwen2.synthetic import SyntheticSpec, synthetic_tensor
 SPEC = SyntheticSpec(layers=1, hidden=32, heads=4, kv_heads=2, intermediate=48, vocab=40)
 CONFIG = SPEC.config()
 LAYER = layer_spec(CONFIG, 0)
-WEIGHTS = {name: synthetic_tensor(name, shape, CONFIG, 0)
-           for group in tensor_shapes(CONFIG).values() for name, shape in group.items()}
+WEIGHTS = {
+    name: synthetic_tensor(name, shape, CONFIG, 0)
+    for group in tensor_shapes(CONFIG).values()
+    for name, shape in group.items()
+}
 
 
 def cache(capacity, batch, fill=math.nan):
@@ -68,8 +71,9 @@ def test_lm_head_gives_the_last_positions(positions):
     torch.testing.assert_close(last, expected[:, -positions:])
 
 
-@pytest.mark.parametrize("out", [torch.empty(2, 6, 7), torch.empty(2, 0, 7), torch.empty(1, 1, 7), torch.empty(2, 1, 8),
-                                 torch.empty(2, 7)])
+@pytest.mark.parametrize(
+    "out", [torch.empty(2, 6, 7), torch.empty(2, 0, 7), torch.empty(1, 1, 7), torch.empty(2, 1, 8), torch.empty(2, 7)]
+)
 def test_lm_head_refuses_an_output_that_does_not_fit(out):
     with pytest.raises(ValueError, match=r"out must have the shape \(2, 1 to 5, 7\)"):
         lm_head(hidden_of(2, 5), torch.randn(32), torch.randn(7, 32), out, 1e-6)
@@ -90,8 +94,8 @@ def test_only_the_new_tokens_of_the_cache_are_written(batch, tokens, position, s
     assert out.isfinite().all(), "nothing is read that was not written, NaN beyond the end included"
     for tensor, old in zip((keys, values), before, strict=True):
         assert torch.equal(tensor[:position], old[:position])
-        assert tensor[position:position + tokens].isfinite().all()
-        assert tensor[position + tokens:].isnan().all()
+        assert tensor[position : position + tokens].isfinite().all()
+        assert tensor[position + tokens :].isnan().all()
     assert all(torch.equal(weights[name], WEIGHTS[name]) for name in weights)
 
 
@@ -125,7 +129,7 @@ def test_sequences_of_a_batch_do_not_meet():
     hidden = hidden_of(2, 5)
     both = run(hidden, *cache(5, 2))
     for row in range(2):
-        torch.testing.assert_close(run(hidden[row:row + 1], *cache(5, 1))[0], both[row], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(run(hidden[row : row + 1], *cache(5, 1))[0], both[row], rtol=1e-4, atol=1e-5)
 
 
 def test_positions_are_relative():
@@ -173,16 +177,21 @@ def test_the_same_call_gives_the_same_bytes(dtype):
     assert torch.equal(*results)
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"capacity": 7}, "keys holds 7 tokens, but positions 3 to 7 are to be written"),
-    ({"position": -1}, "positions -1 to 3"),
-    ({"dtype": torch.float16}, "keys must be contiguous torch.float32"),
-    ({"batch": 1}, r"of shape \[capacity, 2, 2, 8\], but is torch.float32 of shape \[8, 1, 2, 8\]"),
-    ({"transposed": True}, "keys must be contiguous"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"capacity": 7}, "keys holds 7 tokens, but positions 3 to 7 are to be written"),
+        ({"position": -1}, "positions -1 to 3"),
+        ({"dtype": torch.float16}, "keys must be contiguous torch.float32"),
+        ({"batch": 1}, r"of shape \[capacity, 2, 2, 8\], but is torch.float32 of shape \[8, 1, 2, 8\]"),
+        ({"transposed": True}, "keys must be contiguous"),
+    ],
+)
 def test_a_cache_that_does_not_fit_is_refused_before_anything_is_written(change, message):
-    keys, values = (tensor.to(change.get("dtype", torch.float32)) for tensor in
-                    cache(change.get("capacity", 8), change.get("batch", 2)))
+    keys, values = (
+        tensor.to(change.get("dtype", torch.float32))
+        for tensor in cache(change.get("capacity", 8), change.get("batch", 2))
+    )
     if change.get("transposed"):
         keys = torch.empty(2, 8, 2, 8).transpose(0, 1)
     hidden = hidden_of(2, 5)

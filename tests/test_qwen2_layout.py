@@ -12,8 +12,14 @@ from xinfer_lab.qwen2.checkpoint import expected_shapes
 from xinfer_lab.qwen2.config import DTYPES, PUBLISHED, Qwen2Config
 from xinfer_lab.qwen2.layout import ALIGNMENT, layer_layout, resident_tensors, tensor_name
 
-LAYER_BYTES = {"0.5b": 29_824_768, "1.5b": 93_595_648, "7b": 466_115_584, "14b": 550_537_216, "32b": 975_210_496,
-               "72b": 1_755_369_472}
+LAYER_BYTES = {
+    "0.5b": 29_824_768,
+    "1.5b": 93_595_648,
+    "7b": 466_115_584,
+    "14b": 550_537_216,
+    "32b": 975_210_496,
+    "72b": 1_755_369_472,
+}
 
 
 @pytest.mark.parametrize("name", LAYER_BYTES)
@@ -23,9 +29,20 @@ def test_a_published_layer_has_the_published_bytes(name):
 
 SMALL = st.builds(
     lambda hidden, kv, group, half, wide, dtype: Qwen2Config(
-        hidden_size=hidden, num_hidden_layers=2, num_attention_heads=kv * group, num_key_value_heads=kv,
-        head_dim=2 * half, intermediate_size=wide, vocab_size=11, dtype=dtype),
-    st.integers(1, 70), st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 70),
+        hidden_size=hidden,
+        num_hidden_layers=2,
+        num_attention_heads=kv * group,
+        num_key_value_heads=kv,
+        head_dim=2 * half,
+        intermediate_size=wide,
+        vocab_size=11,
+        dtype=dtype,
+    ),
+    st.integers(1, 70),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 9),
+    st.integers(1, 70),
     st.sampled_from(list(DTYPES.values())),
 )
 
@@ -65,7 +82,9 @@ def test_names_and_shapes_are_those_of_transformers(tied):
 
 def test_a_tied_model_has_no_head_of_its_own():
     assert [place.name for place in resident_tensors(PUBLISHED["0.5b"]).tensors] == [
-        "model.embed_tokens.weight", "model.norm.weight"]
+        "model.embed_tokens.weight",
+        "model.norm.weight",
+    ]
     assert "lm_head.weight" in [place.name for place in resident_tensors(PUBLISHED["7b"]).tensors]
 
 

@@ -10,8 +10,10 @@ PROMPT = torch.tensor([[3, 1, 4, 1, 5]])
 
 @pytest.fixture(scope="module", params=["float32", "float16", "bfloat16"])
 def directory(request, tmp_path_factory):
-    return write_checkpoint(tmp_path_factory.mktemp("reference") / "model",
-                            SyntheticSpec(layers=3, dtype=request.param, tied=request.param == "float16"))
+    return write_checkpoint(
+        tmp_path_factory.mktemp("reference") / "model",
+        SyntheticSpec(layers=3, dtype=request.param, tied=request.param == "float16"),
+    )
 
 
 def model_of(directory, **options):
@@ -34,7 +36,8 @@ def test_weights_lie_as_the_layout_says(directory):
             start = weights[group.tensors[0].name].data_ptr()
             assert start % 256 == 0
             assert [weights[place.name].data_ptr() - start for place in group.tensors] == [
-                place.offset for place in group.tensors]
+                place.offset for place in group.tensors
+            ]
 
 
 def test_the_last_positions_are_those_of_the_whole(directory):

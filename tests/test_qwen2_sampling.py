@@ -17,8 +17,9 @@ def generator(seed=0):
 
 
 def draws(count=4000, **options):
-    tokens = sample(LOGITS.expand(count, -1), temperature=options.pop("temperature", 1.0), generator=generator(),
-                    **options)
+    tokens = sample(
+        LOGITS.expand(count, -1), temperature=options.pop("temperature", 1.0), generator=generator(), **options
+    )
     return (torch.bincount(tokens, minlength=4) / count).tolist()
 
 
@@ -53,13 +54,20 @@ def test_top_p_counts_what_top_k_left():
 
 
 @settings(deadline=None)
-@given(st.integers(0, 1000), st.integers(1, 3), st.integers(1, 40), st.floats(0.1, 3.0),
-       st.none() | st.integers(1, 50), st.none() | st.floats(0.01, 1.0))
+@given(
+    st.integers(0, 1000),
+    st.integers(1, 3),
+    st.integers(1, 40),
+    st.floats(0.1, 3.0),
+    st.none() | st.integers(1, 50),
+    st.none() | st.floats(0.01, 1.0),
+)
 def test_a_token_is_one_of_the_kept_and_the_seed_decides(seed, batch, vocab, temperature, top_k, top_p):
     logits = torch.randn(batch, vocab, generator=generator(seed)).half()
     before = logits.clone()
-    first, second = (sample(logits, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator(seed))
-                     for _ in range(2))
+    first, second = (
+        sample(logits, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator(seed)) for _ in range(2)
+    )
     assert torch.equal(first, second) and torch.equal(logits, before)
     assert first.shape == (batch,)
     rank = (logits > logits.gather(1, first.unsqueeze(1))).sum(1)
@@ -77,25 +85,32 @@ def test_randomness_comes_from_the_generator_alone():
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"temperature": 0.0}, "temperature must be greater than 0, but is 0.0.*greedy"),
-    ({"temperature": -1.0}, "temperature"),
-    ({"temperature": math.nan}, "temperature"),
-    ({"temperature": math.inf}, "temperature"),
-    ({"top_k": 0}, "top_k must be at least 1, but is 0"),
-    ({"top_p": 0.0}, "top_p must be greater than 0 and at most 1, but is 0.0"),
-    ({"top_p": 1.1}, "top_p"),
-    ({"top_p": math.nan}, "top_p"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"temperature": 0.0}, "temperature must be greater than 0, but is 0.0.*greedy"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"temperature": math.nan}, "temperature"),
+        ({"temperature": math.inf}, "temperature"),
+        ({"top_k": 0}, "top_k must be at least 1, but is 0"),
+        ({"top_p": 0.0}, "top_p must be greater than 0 and at most 1, but is 0.0"),
+        ({"top_p": 1.1}, "top_p"),
+        ({"top_p": math.nan}, "top_p"),
+    ],
+)
 def test_arguments_out_of_range_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         sample(LOGITS, **{"temperature": 1.0, "generator": generator(), **options})
 
 
-@pytest.mark.parametrize("logits, message", [
-    (torch.tensor([[0.0, math.nan]]), "NaN"), (torch.zeros(3), r"\[batch, vocabulary\], but have \[3\]"),
-    (torch.zeros(1, 0), r"\[1, 0\]"),
-])
+@pytest.mark.parametrize(
+    "logits, message",
+    [
+        (torch.tensor([[0.0, math.nan]]), "NaN"),
+        (torch.zeros(3), r"\[batch, vocabulary\], but have \[3\]"),
+        (torch.zeros(1, 0), r"\[1, 0\]"),
+    ],
+)
 def test_logits_that_decide_nothing_are_refused(logits, message):
     with pytest.raises(ValueError, match=message):
         greedy(logits)

@@ -27,10 +27,13 @@ def weights(directory):
         return {name: checkpoint.tensor(name).clone() for name in checkpoint.names()}
 
 
-@pytest.mark.parametrize("dtype, digest", [
-    ("float32", "8b9dca2062eacb34609b953d25f90cb4122bc2fcee6336c1ae87622199378d47"),
-    ("bfloat16", "dbb3a23f22d19e47495e182ef979d9906f8809802255003158078ac730968fd5"),
-])
+@pytest.mark.parametrize(
+    "dtype, digest",
+    [
+        ("float32", "8b9dca2062eacb34609b953d25f90cb4122bc2fcee6336c1ae87622199378d47"),
+        ("bfloat16", "dbb3a23f22d19e47495e182ef979d9906f8809802255003158078ac730968fd5"),
+    ],
+)
 def test_the_bytes_are_the_same_on_every_machine(tmp_path, dtype, digest):
     directory = write_checkpoint(tmp_path / "model", replace(SMALL, dtype=dtype))
     seen = hashlib.sha256()
@@ -56,7 +59,7 @@ def test_every_layer_is_distinct(tmp_path):
         by_shape.setdefault(tensor.shape, []).append((name, tensor))
     for same in by_shape.values():
         for i, (first, one) in enumerate(same):
-            assert not any(torch.equal(one, other) for _, other in same[i + 1:]), first
+            assert not any(torch.equal(one, other) for _, other in same[i + 1 :]), first
 
 
 def test_a_layer_does_not_depend_on_how_many_there_are():
@@ -65,8 +68,15 @@ def test_a_layer_does_not_depend_on_how_many_there_are():
     assert torch.equal(two, three)
 
 
-@pytest.mark.parametrize("spec", [SMALL, replace(SMALL, shards=4, tied=True, dtype="float16"),
-                                  replace(SMALL, shards=27), replace(SMALL, head_dim=24, vocab=40)])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SMALL,
+        replace(SMALL, shards=4, tied=True, dtype="float16"),
+        replace(SMALL, shards=27),
+        replace(SMALL, head_dim=24, vocab=40),
+    ],
+)
 def test_our_reader_and_theirs_read_what_was_asked_for(tmp_path, spec):
     directory = write_checkpoint(tmp_path / "model", spec)
     with Checkpoint.open(directory) as checkpoint:
@@ -112,16 +122,19 @@ def test_logits_keep_their_scale_at_any_depth(tmp_path, dtype, layers, tied):
     assert logits.argmax(-1).unique().numel() > 8, "different tokens are told apart"
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"dtype": "float64"}, "dtype must be one of float32, float16, bfloat16, but is 'float64'"),
-    ({"layers": 0}, "num_hidden_layers must be greater than 0"),
-    ({"hidden": 17}, "17 is no multiple of 2"),
-    ({"heads": 0}, "hidden must be a multiple of heads"),
-    ({"heads": 2, "kv_heads": 4}, "2 is no multiple of 4"),
-    ({"shards": 0}, "shards must be 1 to 27, the number of tensors, but is 0"),
-    ({"shards": 28}, "shards must be 1 to 27"),
-    ({"seed": -1}, "seed must be at least 0, but is -1"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"dtype": "float64"}, "dtype must be one of float32, float16, bfloat16, but is 'float64'"),
+        ({"layers": 0}, "num_hidden_layers must be greater than 0"),
+        ({"hidden": 17}, "17 is no multiple of 2"),
+        ({"heads": 0}, "hidden must be a multiple of heads"),
+        ({"heads": 2, "kv_heads": 4}, "2 is no multiple of 4"),
+        ({"shards": 0}, "shards must be 1 to 27, the number of tensors, but is 0"),
+        ({"shards": 28}, "shards must be 1 to 27"),
+        ({"seed": -1}, "seed must be at least 0, but is -1"),
+    ],
+)
 def test_a_spec_that_cannot_be_is_refused(change, message):
     with pytest.raises(ConfigError, match=message):
         replace(SMALL, **change)

@@ -21,6 +21,8 @@ from xinfer_lab.device.ordering import Ordering
 from xinfer_lab.device.records import (
     Allocate,
     AssumeCommon,
+    Copy,
+    Dispatch,
     Free,
     HostWait,
     Record,
@@ -243,6 +245,41 @@ def test_a_missing_signal_of_a_copy_is_late_but_no_race(models: Models) -> None:
         at = lambda i, index=index: i - (i > index)  # noqa: E731
         assert all(order.before(at(i), at(j)) for i, j in combinations(touching, 2) if full.before(i, j))
     assert check_stream(stream.without(signals[-1]), device.kernels)
+
+
+def computes_and_uploads(stream: CommandStream) -> tuple[list[int], list[list[int]]]:
+    """The records of each step's kernel, and of each step's copies."""
+    computes = [i for i, r in enumerate(stream) if isinstance(r, Dispatch) and r.kernel == "decoder_layer"]
+    copies = [i for i, r in enumerate(stream) if isinstance(r, Copy) and r.label.startswith("upload layer")]
+    return computes, [copies[i : i + 2] for i in range(0, len(copies), 2)]
+
+
+@pytest.mark.parametrize("pool", [2, 3, 4, 6])
+@pytest.mark.parametrize("host_memory", ["pinned", "staged"])
+def test_nothing_orders_an_upload_against_the_layers_computed_meanwhile(
+    models: Models, pool: int, host_memory: str
+) -> None:
+    """Overlap by structure: the upload of step s + pool starts after step s, and may run beside the steps between."""
+    device, layers, passes = EmulatedDevice(), 7, 3
+    with QwenModel.load_streaming(models.path(tiny(layers)), device, pool, host_memory=host_memory) as model:
+        model.begin(passes)
+        for _ in range(passes):
+            model.forward(PROMPT)
+    order = Ordering(device.stream)
+    computes, uploads = computes_and_uploads(device.stream)
+    assert len(computes) == len(uploads) == passes * layers
+    for step in range(passes * layers):
+        assert all(order.before(copy, computes[step]) for copy in uploads[step])
+        for copy in uploads[step + pool] if step + pool < len(uploads) else ():
+            assert order.before(computes[step], copy)
+            assert all(order.concurrent(copy, compute) for compute in computes[step + 1 : step + pool])
+
+
+def test_serial_layers_are_ordered_throughout(models: Models) -> None:
+    device = run(models, "serial", announced)
+    order = Ordering(device.stream)
+    computes, uploads = computes_and_uploads(device.stream)
+    assert not any(order.concurrent(copy, compute) for pair in uploads for copy in pair for compute in computes)
 
 
 # On the source

@@ -346,6 +346,22 @@ def test_leaving_a_block_by_an_error_closes_the_model(models: Models, kind: str)
         forget(device)
 
 
+def test_a_run_that_could_not_begin_can_begin_later(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = models.resident(tiny(LAYERS))
+    with EmulatedDevice() as device, QwenModel.load_streaming(models.path(tiny(LAYERS)), device, 2) as model:
+
+        def broken(steps: int) -> None:
+            raise KeyboardInterrupt
+
+        model.begin(len(right.tokens))
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(model.source, "begin", broken)
+            model.forward(PROMPT)
+        assert_equal(right.logits, [model.forward(tokens) for tokens in right.tokens])
+        assert model.source.uploads == len(right.tokens) * LAYERS
+        device.raise_hazards()
+
+
 def test_a_source_that_fails_is_told_by_its_own_error(models: Models) -> None:
     with EmulatedDevice() as device, QwenModel.load_streaming(models.path(tiny(LAYERS)), device, 2) as model:
         ensure = model.source.ensure

@@ -31,7 +31,7 @@ xinfer() { "$PYTHON" -m xinfer_lab "$@"; }
   step xinfer parity "$SCRATCH/7b" --stream-layers 3 --steps 4 --device cuda --host-memory staged
   step xinfer trace "$SCRATCH/7b" --stream-layers 2 --steps 3 --device cuda --tokens "$(seq -s, 1 4096)" \
     --out "$OUT/trace-7b.json"
-} 2>&1 | tee "$OUT/gpu_check.log"
+} 2>&1 | tee "$OUT/gpu_check.log" | cut -c1-300
 grep -q '^!! failed' "$OUT/gpu_check.log" && status=1
 echo "gpu_check: $([ $status = 0 ] && echo 'all well' || echo 'something failed')"
 exit $status

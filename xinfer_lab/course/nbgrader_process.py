@@ -13,7 +13,8 @@ __all__ = ["nbgrader_environment", "run_nbgrader"]
 
 
 def nbgrader_environment(root: Path) -> dict[str, str]:
-    """The environment that nbgrader needs: this package importable, and `alembic`, which it starts by name, on the path.
+    """The environment that nbgrader needs: this package importable, and `alembic`, which it starts by name, on the
+    path.
 
     A virtual environment that was not activated (as under make) has its scripts on no path.
     """
@@ -29,7 +30,8 @@ def nbgrader_environment(root: Path) -> dict[str, str]:
 def run_nbgrader(root: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
     """Run ``nbgrader ARGUMENTS`` in ``root`` and return what it logged; blocks until it is done.
 
-    ``environment`` adds to `nbgrader_environment`. Raises RuntimeError, with nbgrader's last words, for a status other than 0.
+    ``environment`` adds to `nbgrader_environment`. Raises RuntimeError, with nbgrader's last words, for a status
+    other than 0.
     """
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", *arguments],

@@ -1,7 +1,8 @@
 """The release: labs/ is made from solutions/ by nbgrader, and stays in step with it.
 
-    python -m xinfer_lab.course.release            make labs/ anew
-    python -m xinfer_lab.course.release --check    say where labs/ differs from solutions/ or gives something away; status 1 then
+python -m xinfer_lab.course.release            make labs/ anew
+python -m xinfer_lab.course.release --check    say where labs/ differs from solutions/ or gives something away;
+status 1 then
 """
 
 from __future__ import annotations
@@ -130,7 +131,9 @@ def _faults(notebook: Notebook) -> Iterator[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Make the labs, or check them; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m xinfer_lab.course.release", description="Make labs/ from solutions/.")
+    parser = argparse.ArgumentParser(
+        prog="python -m xinfer_lab.course.release", description="Make labs/ from solutions/."
+    )
     parser.add_argument("--check", action="store_true", help="change nothing; say what differs or leaks, status 1 then")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the course's folder (default: here)")
     asked = parser.parse_args(arguments)
@@ -144,7 +147,8 @@ def main(arguments: list[str] | None = None) -> int:
     for fault in found:
         print(fault)
     if not found:
-        print("labs/ is in step with solutions/ and gives nothing away" if asked.check else "labs/ is made from solutions/")
+        in_step = "labs/ is in step with solutions/ and gives nothing away"
+        print(in_step if asked.check else "labs/ is made from solutions/")
     return 1 if found else 0
 
 

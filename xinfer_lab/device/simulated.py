@@ -39,6 +39,11 @@ class SimulatedDevice(Device):
         super().__init__(**{"memory": spec.memory_bytes, **options})
         self._clock = VirtualClock(spec, self.kernels)
 
+    @property
+    def now(self) -> float:
+        """Seconds: the host's time on the virtual clock."""
+        return self._clock.now
+
     def _add_queue(self, name: str) -> None:
         pass
 

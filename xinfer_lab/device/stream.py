@@ -98,10 +98,6 @@ def _decode_inputs(inputs: dict[Any, Any]) -> dict[str, bytes]:
     return decoded
 
 
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no JSON number")
-
-
 class CommandStream:
     """An ordered list of records, and ``inputs``: the bytes of the small named sources that its host writes use."""
 
@@ -175,7 +171,7 @@ class CommandStream:
     def load(cls, path: str | Path) -> CommandStream:
         """Read a stream. Raises `StreamError` when the file is not one, OSError when it cannot be read."""
         try:
-            data = json.loads(Path(path).read_bytes(), parse_constant=_refuse_constant)
+            data = json.loads(Path(path).read_bytes())
         except (ValueError, RecursionError) as error:
             raise StreamError(f"{path} is not JSON: {error}") from None
         return cls.from_dict(data)

@@ -4,8 +4,9 @@
     python -m xinfer_lab.grading record lab1.layer_bytes cases.json answer.py layer_bytes > data.json
     python -m xinfer_lab.grading verify lab1.layer_bytes cases.json data.json > report.json
 
-``record`` is the only step that runs a student's code, and the only one that must not know what is right; the others never see that code.
-``verify`` ends with status 0 for a passed piece, 1 for a failed one, 2 for input that is not what these commands write.
+``record`` is the only step that runs a student's code, and the only one that must not know what is right; the others
+never see that code. ``verify`` ends with status 0 for a passed piece, 1 for a failed one, 2 for input that is not
+what these commands write.
 """
 
 from __future__ import annotations

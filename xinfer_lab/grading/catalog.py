@@ -21,7 +21,10 @@ def pieces_of(lab: str) -> tuple[Piece, ...]:
 
 
 def find_piece(name: str) -> Piece:
-    """The piece called ``name``, as in ``"lab1.layer_bytes"``. Raises ValueError, with the names there are, for any other."""
+    """The piece called ``name``, as in ``"lab1.layer_bytes"``.
+
+    Raises ValueError, with the names there are, for any other.
+    """
     pieces = pieces_of(name.partition(".")[0])
     for piece in pieces:
         if piece.name == name:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.piece import cases_from_data, cases_to_data
-from xinfer_lab.grading.report import Report
+from xinfer_lab.grading.report import Drawing, Report
 
 __all__ = ["VISIBLE", "CheckFailed", "check", "examine"]
 
@@ -30,16 +31,27 @@ class CheckFailed(AssertionError):
 def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
     """Ask ``answer`` the cases of ``piece`` and say whether it is right; raises `CheckFailed` where it is not.
 
-    ``seed`` chooses the cases; None draws ones that nobody has seen. Prints one line where all is right, and nothing to stderr.
+    ``seed`` chooses the cases; None draws ones that nobody has seen. Prints one line where all is right, and nothing
+    to stderr.
     """
     report = examine(piece, answer, seed=secrets.randbits(32) if seed is None else seed)
     if not report.passed:
+        if report.picture is not None:
+            _display(report.picture)
         raise CheckFailed(report)
     print(report)
 
 
+def _display(picture: Drawing) -> None:
+    """Show ``picture`` if this process is a notebook's kernel: then IPython is loaded and has a shell."""
+    ipython = sys.modules.get("IPython")
+    if ipython is not None and ipython.get_ipython() is not None:
+        ipython.display.display(picture)
+
+
 def examine(piece: str, answer: object, *, seed: int = VISIBLE) -> Report:
-    """The report on ``answer``, by the same road as marking: what passes between recording and verifying is JSON text."""
+    """The report on ``answer``, by the same road as marking: what passes between recording and verifying is JSON
+    text."""
     asked = find_piece(piece)
     cases = asked.draw(seed)
     data = asked.record(answer, cases)

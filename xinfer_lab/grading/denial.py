@@ -1,7 +1,7 @@
 """Keep modules that hold the answer out of the reach of an answer while it is recorded.
 
-In a notebook this is help, not a lock: a student who imports the answer is told at once what marking will say. The lock is the
-sandbox, whose process starts with the same denial and never had the modules.
+In a notebook this is help, not a lock: a student who imports the answer is told at once what marking will say. The
+lock is the sandbox, whose process starts with the same denial and never had the modules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, FunctionType, ModuleType
 
-__all__ = ["Denied", "DeniedModule", "deny", "denied_reference"]
+__all__ = ["Denied", "DeniedModule", "denied_reference", "deny"]
 
 
 class DeniedModule(ImportError):
@@ -39,7 +39,8 @@ class Denied(MetaPathFinder):
 
 @contextmanager
 def deny(names: Iterable[str]) -> Iterator[None]:
-    """While the block runs, importing one of ``names`` or a module below it raises `DeniedModule`; afterwards all is as before."""
+    """While the block runs, importing one of ``names`` or a module below it raises `DeniedModule`; afterwards all is
+    as before."""
     finder = Denied(names)
     hidden = {name: module for name, module in sys.modules.items() if _covers(finder.names, name)}
     attributes = []
@@ -65,7 +66,8 @@ def deny(names: Iterable[str]) -> Iterator[None]:
 def denied_reference(answer: object, names: Iterable[str]) -> str | None:
     """The first thing from a denied module that ``answer`` was built from (imported earlier, or itself), or None.
 
-    An answer of several parts is a mapping by name. Looks at the names that the function and the functions it calls by name refer to, at its base classes and its methods.
+    An answer of several parts is a mapping by name. Looks at the names that the function and the functions it calls
+    by name refer to, at its base classes and its methods.
     """
     denied = tuple(names)
     seen: set[int] = set()

@@ -23,7 +23,10 @@ class Raised:
 
 
 def read_outcomes(piece: str, cases: Sequence[Case], data: object) -> tuple[list[dict[str, Any]], str | None]:
-    """The outcomes, at most one for each case, still unread, and the line where the answer is defined. Raises `BadData`."""
+    """The outcomes, at most one for each case, still unread, and the line where the answer is defined.
+
+    Raises `BadData`.
+    """
     if type(data) is not dict or set(data) != {"schema", "piece", "defined", "outcomes"}:
         raise BadData("it has not the fields schema, piece, defined and outcomes")
     if data["schema"] != 1 or type(data["schema"]) is not int or data["piece"] != piece:

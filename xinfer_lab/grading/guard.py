@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -19,8 +20,8 @@ class AnswerTimeout(Exception):
 def time_limit(cpu_seconds: float, wall_seconds: float = 120.0) -> Iterator[None]:
     """Raise `AnswerTimeout` inside the block once this process spent ``cpu_seconds`` in it, or ``wall_seconds`` passed.
 
-    By processor time, so that a loaded machine does not turn a right answer into a wrong one; the wall-clock limit is for what sleeps.
-    Works in the main thread (where a notebook's cells run); elsewhere the block runs unguarded.
+    By processor time, so that a loaded machine does not turn a right answer into a wrong one; the wall-clock limit is
+    for what sleeps. Works in the main thread (where a notebook's cells run); elsewhere the block runs unguarded.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -34,18 +35,30 @@ def time_limit(cpu_seconds: float, wall_seconds: float = 120.0) -> Iterator[None
                 with lock:
                     if not done.is_set():
                         fired.set()
-                        _thread.interrupt_main()
+                        _interrupt_main_thread()
                 return
 
     watcher = threading.Thread(target=stop_when_over, name="answer time limit", daemon=True)
+    # A process started in the background ignores SIGINT; here it has to arrive.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     watcher.start()
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         if not fired.is_set():
             raise
-        raise AnswerTimeout(f"stopped after {cpu_seconds:g} s: the answer does not come to an end") from None
+        stopped = AnswerTimeout(f"stopped after {cpu_seconds:g} s: the answer does not come to an end")
+        raise stopped.with_traceback(error.__traceback__) from None
     finally:
         with lock:
             done.set()
         watcher.join()
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt_main_thread() -> None:
+    """Raise KeyboardInterrupt in the main thread, which may be asleep: only a real signal wakes it on POSIX."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()

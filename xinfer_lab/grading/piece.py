@@ -1,4 +1,5 @@
-"""What a piece of a lab is: its points, the cases drawn for it, how an answer is asked, and how what it said is judged."""
+"""What a piece of a lab is: its points, the cases drawn for it, how an answer is asked, and how what it said is
+judged."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ Observed = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One configuration that an answer is asked about. ``label`` is for people; ``inputs`` hold only what `encode` can carry."""
+    """One configuration that an answer is asked about.
+
+    ``label`` is for people; ``inputs`` hold only what `encode` can carry.
+    """
 
     label: str
     inputs: Mapping[str, Value]
@@ -48,10 +52,12 @@ def cases_from_data(data: object) -> list[Case]:
 
 
 class Piece(Protocol):
-    """A graded piece. ``record`` runs where the student's code runs and knows no right answer; ``verify`` runs where no student's code does.
+    """A graded piece. ``record`` runs where the student's code runs and knows no right answer; ``verify`` runs where
+    no student's code does.
 
-    Between them passes only JSON: ``cases`` one way, ``data`` the other. A piece that is answered by a function returns values (`Question`
-    is that kind); one that is answered by a queue program returns the command stream that the program issued.
+    Between them passes only JSON: ``cases`` one way, ``data`` the other. A piece that is answered by a function
+    returns values (`Question` is that kind); one that is answered by a queue program returns the command stream that
+    the program issued.
     """
 
     @property
@@ -70,7 +76,10 @@ class Piece(Protocol):
         """The cases for ``seed``; the same seed draws the same cases."""
 
     def record(self, answer: object, cases: Sequence[Case]) -> dict[str, Any]:
-        """Run ``answer`` on ``cases``; what it did as plain JSON. Never raises for what the answer does, `KeyboardInterrupt` aside."""
+        """Run ``answer`` on ``cases``; what it did as plain JSON.
+
+        Never raises for what the answer does, `KeyboardInterrupt` aside.
+        """
 
     def verify(self, cases: Sequence[Case], data: object) -> Report:
         """Judge ``data`` against the truth, recomputed from ``cases``. Never raises for what ``data`` holds."""
@@ -80,8 +89,9 @@ class Piece(Protocol):
 class Question:
     """A piece answered by a value or by a pure function, judged by what is returned.
 
-    ``ask(answer, inputs, observed)`` runs in the student's process: it calls the answer on one case's inputs and returns what came
-    back; it may note more in ``observed``. The judge of the same name in `xinfer_lab.grading.truth` knows what is right.
+    ``ask(answer, inputs, observed)`` runs in the student's process: it calls the answer on one case's inputs and
+    returns what came back; it may note more in ``observed``. The judge of the same name in `xinfer_lab.grading.truth`
+    knows what is right.
     """
 
     name: str

@@ -57,8 +57,8 @@ def recording(
     cases: Sequence[Case],
     run: Callable[[object, Mapping[str, Value], dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """``{"schema", "piece", "defined", "outcomes"}``: for each case what ``run(answer, inputs, note)`` put into ``note``, what was
-    raised, and the student's line.
+    """``{"schema", "piece", "defined", "outcomes"}``: for each case what ``run(answer, inputs, note)`` put into
+    ``note``, what was raised, and the student's line.
 
     After the first time-out the remaining cases are not run; their outcomes are missing. Nothing is written to stderr.
     """

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from html import escape
+from textwrap import wrap
 from typing import Any
 
 __all__ = ["Drawing", "Misconception", "Report"]
+
+
+WIDTH = 96
+"""Characters of a line of a report's text, labels aside."""
+
+_HEAD = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:nowrap"
+_CELL = "text-align:left;white-space:pre-wrap;font-family:monospace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +34,20 @@ class Drawing:
     alt: str
     table: str
 
+    def _repr_html_(self) -> str:
+        """The picture, its words for those who do not see it, and the text that says the same, folded away."""
+        return (
+            f'<figure role="img" aria-label="{escape(self.alt)}" style="margin:0">{self.svg}</figure>'
+            f"<details><summary>The picture as text</summary><pre>{escape(self.table)}</pre></details>"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """The verdict on one piece. Every field is plain text or None, so that it can be stored, sent and shown anywhere.
 
-    ``where`` is the first case and the place in it at which the answer and the truth part; ``line`` is the student's own.
-    ``checked`` counts the cases that were compared.
+    ``where`` is the first case and the place in it at which the answer and the truth part; ``line`` is the student's
+    own. ``checked`` counts the cases that were compared.
     """
 
     piece: str
@@ -64,7 +79,10 @@ class Report:
         if self.passed:
             return f"{self.piece}: passed. {self.headline}"
         lines = [f"{self.piece}: not yet. {self.headline}"]
-        lines += [f"  {label + ':':<14}{text}" for label, text in self.rows()]
+        for label, text in self.rows():
+            first, *rest = wrap(text, WIDTH, break_on_hyphens=False) or [""]
+            lines.append(f"  {label + ':':<14}{first}")
+            lines += [" " * 16 + more for more in rest]
         if self.picture:
             lines += ["", self.picture.table]
         return "\n".join(lines)
@@ -73,19 +91,14 @@ class Report:
         """The report for a notebook: headings and a table, readable without colour, nothing loaded from elsewhere."""
         colour, mark = ("#1b7f3b", "passed") if self.passed else ("#b3261e", "not yet")
         cells = "".join(
-            f'<tr><th scope="row" style="text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:nowrap">{label}</th>'
-            f'<td style="text-align:left;white-space:pre-wrap;font-family:monospace">{escape(text)}</td></tr>'
+            f'<tr><th scope="row" style="{_HEAD}">{label}</th><td style="{_CELL}">{escape(text)}</td></tr>'
             for label, text in self.rows()
         )
         table = f'<table style="border:0;margin:4px 0 0 0">{cells}</table>' if cells and not self.passed else ""
-        picture = (
-            f'<figure role="img" aria-label="{escape(self.picture.alt)}">{self.picture.svg}</figure>'
-            f"<details><summary>The picture as text</summary><pre>{escape(self.picture.table)}</pre></details>"
-            if self.picture
-            else ""
-        )
+        picture = self.picture._repr_html_() if self.picture else ""
         return (
-            f'<div style="border-left:4px solid {colour};padding:4px 10px;margin:4px 0"><strong>{escape(self.piece)}: {mark}.</strong> '
+            f'<div style="border-left:4px solid {colour};padding:4px 10px;margin:4px 0">'
+            f"<strong>{escape(self.piece)}: {mark}.</strong> "
             f"{escape(self.headline)}{table}{picture}</div>"
         )
 

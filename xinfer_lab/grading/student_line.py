@@ -19,7 +19,8 @@ PACKAGE = str(Path(__file__).parents[1])
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Line ``number`` (from 1) of the cell or file that a student wrote; ``text`` is the line without its indentation."""
+    """Line ``number`` (from 1) of the cell or file that a student wrote; ``text`` is the line without its
+    indentation."""
 
     number: int
     text: str
@@ -50,18 +51,21 @@ def _code(answer: object) -> CodeType | None:
         answer = inspect.unwrap(answer)  # type: ignore[arg-type]
     except ValueError:
         return None
-    code = getattr(answer, "__code__", None) or getattr(getattr(type(answer), "__call__", None), "__code__", None)
+    called = vars(type(answer)).get("__call__")
+    code = getattr(answer, "__code__", None) or getattr(called, "__code__", None)
     return code if isinstance(code, CodeType) else None
 
 
 def defined_at(answer: object) -> Line | None:
-    """The first line of the function ``answer``, or of a class's first method; None for what was not written in Python."""
+    """The first line of the function ``answer``, or of a class's first method; None for what was not written in
+    Python."""
     code = _code(answer)
     return _line(code.co_filename, code.co_firstlineno) if code else None
 
 
 def methods_of(answer: object) -> dict[str, Line]:
-    """Where each function of ``answer`` begins, by name: a function, a class's methods, or those of a mapping's values."""
+    """Where each function of ``answer`` begins, by name: a function, a class's methods, or those of a mapping's
+    values."""
     parts = list(answer.values()) if isinstance(answer, Mapping) else [answer]
     found: dict[str, Line] = {}
     for part in parts:
@@ -91,7 +95,10 @@ def raised_at(traceback: TracebackType | None, answer: object) -> Line | None:
 
 @contextmanager
 def watch_return(answer: object) -> Iterator[Watch]:
-    """While the block runs, notes the line at which ``answer`` returns. Does nothing where a debugger is already tracing."""
+    """While the block runs, notes the line at which ``answer`` returns.
+
+    Does nothing where a debugger is already tracing.
+    """
     seen = Watch(code=_code(answer))
     if seen.code is None or sys.gettrace() is not None:
         yield seen

@@ -1,4 +1,5 @@
-"""Values of a student's program as JSON, and back on the trusted side, where nothing about them is taken for granted."""
+"""Values of a student's program as JSON, and back on the trusted side, where nothing about them is taken for
+granted."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Opaque:
 
 
 def encode(value: object) -> Any:
-    """``value`` as JSON-able data. A tuple becomes a list, a NumPy integer an int; what has no form here becomes an `Opaque`.
+    """``value`` as JSON-able data. A tuple becomes a list, a NumPy integer an int; what has no form here becomes an
+    `Opaque`.
 
     Runs in the student's process and calls nothing of the value but ``int()``, iteration and ``repr``.
     """
@@ -52,8 +54,8 @@ def _encode(value: object, depth: int, left: list[int]) -> Any:
                 return number
             return {"$": "int", "hex": hex(number)} if number.bit_length() <= MAX_INT_BITS else _opaque(value)
         case float():
-            number = float(value)
-            return number if math.isfinite(number) else {"$": "float", "text": repr(number)}
+            real = float(value)
+            return real if math.isfinite(real) else {"$": "float", "text": repr(real)}
         case str() if len(value) <= MAX_TEXT:
             return str(value)
         case bytes() | bytearray() if 2 * len(value) <= MAX_TEXT:
@@ -109,15 +111,15 @@ def _decode(data: object, depth: int, left: list[int]) -> Value:
 def _decode_tagged(data: Mapping[object, object], depth: int, left: list[int]) -> Value:
     tag, fields = data.get("$"), {key: item for key, item in data.items() if key != "$"}
     match tag, fields:
-        case "int", {"hex": str(text)} if len(text) <= MAX_INT_BITS // 4 + 8:
+        case "int", {"hex": str(text), **rest} if not rest and len(text) <= MAX_INT_BITS // 4 + 8:
             return _number(int, text, 16)
-        case "float", {"text": "nan" | "inf" | "-inf" as text}:
+        case "float", {"text": "nan" | "inf" | "-inf" as text, **rest} if not rest:
             return float(text)
-        case "bytes", {"hex": str(text)} if len(text) <= MAX_TEXT:
+        case "bytes", {"hex": str(text), **rest} if not rest and len(text) <= MAX_TEXT:
             return _number(bytes.fromhex, text)
-        case "object", {"type": str(kind), "text": str(text)}:
+        case "object", {"type": str(kind), "text": str(text), **rest} if not rest:
             return Opaque(kind[:200], text[:200])
-        case "dict", {"items": list(items)}:
+        case "dict", {"items": list(items), **rest} if not rest:
             return dict(_decode_pair(pair, depth, left) for pair in items)
     raise BadData(f"an object with the unknown tag {str(tag)[:40]!r} or unfitting fields")
 
@@ -139,7 +141,8 @@ def _number(read: Any, *arguments: Any) -> Value:
 
 
 def shown(value: Value, limit: int = 300) -> str:
-    """``value`` for people: an integer with thousands separators, an `Opaque` by its type, all cut at ``limit`` characters."""
+    """``value`` for people: an integer with thousands separators, an `Opaque` by its type, all cut at ``limit``
+    characters."""
     text = f"{value:,}" if type(value) is int and value.bit_length() <= 256 else _shown(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

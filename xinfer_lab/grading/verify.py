@@ -1,4 +1,5 @@
-"""Judge recorded data on the trusted side: data is untrusted input, and the truth is computed here, from the cases alone."""
+"""Judge recorded data on the trusted side: data is untrusted input, and the truth is computed here, from the cases
+alone."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ class Refuses:
 
 @dataclass(frozen=True, slots=True)
 class WrongModel:
-    """A known wrong idea as a function of a case's inputs. ``model`` returns what that idea would answer (a value, or `Refuses`)."""
+    """A known wrong idea as a function of a case's inputs.
+
+    ``model`` returns what that idea would answer (a value, or `Refuses`).
+    """
 
     name: str
     explanation: str
@@ -45,7 +49,8 @@ class WrongModel:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an answer did on one case, decoded: it returned ``value``, or raised (``raised`` is the class, with ``bases``)."""
+    """What an answer did on one case, decoded: it returned ``value``, or raised (``raised`` is the class, with
+    ``bases``)."""
 
     value: Value = None
     raised: str | None = None
@@ -61,7 +66,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where an answer and the truth part: ``path`` inside the value (empty for the whole of it), and both sides for people."""
+    """Where an answer and the truth part: ``path`` inside the value (empty for the whole of it), and both sides for
+    people."""
 
     path: str
     expected: str
@@ -92,7 +98,8 @@ class Judge:
 
 
 def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object) -> Report:
-    """The report on ``data`` for ``cases``: the first case whose outcome is not right, and the known idea that explains all of them."""
+    """The report on ``data`` for ``cases``: the first case whose outcome is not right, and the known idea that
+    explains all of them."""
     try:
         listed, defined = read_outcomes(piece, cases, data)
         outcomes = [_outcome(item) for item in listed]
@@ -105,7 +112,8 @@ def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object)
             wrong.append((case, outcome, difference))
     if wrong:
         case, outcome, difference = wrong[0]
-        place = f"{judge.call(case)}{', at ' + difference.path if difference.path else ''}"
+        unfilled = outcome.raised == "NotImplementedError"
+        place = None if unfilled else judge.call(case) + (f", at {difference.path}" if difference.path else "")
         return Report(
             piece,
             False,
@@ -148,7 +156,7 @@ def _did_not_answer(truth: Value, outcome: Outcome) -> Difference:
     match outcome.raised:
         case "NotImplementedError":
             return Difference(
-                "", expected, str(outcome), "It is not filled in yet.", "Replace the line that raises it."
+                "", "", "", "It is not filled in yet.", "Write your code in place of the line that raises."
             )
         case "AnswerTimeout":
             hint = "Look for a loop whose end is never reached."
@@ -182,13 +190,13 @@ def equal(expected: Value, got: Value, noun: str) -> Difference | None:
     if found is None:
         return None
     path, right, given, why = found
-    hint = None
+    hint, got = None, _side(given)
     if type(right) is int and type(given) is int:
-        hint = f"Yours is {given - right:+,} away from it."
+        got += f" ({abs(given - right):,} too {'many' if given > right else 'few'})"
     elif type(right) is int and type(given) is float:
         hint = "A whole number was asked for: divide with //, not with /."
-    headline = f"The {noun} is another one." if not why else f"The {noun} is not of the form that was asked for: {why}."
-    return Difference(path, _side(right), _side(given), headline, hint)
+    headline = f"The {noun} has the wrong form: {why}." if why else f"This is not the right {noun}."
+    return Difference(path, _side(right), got, headline, hint)
 
 
 class _Missing:
@@ -206,7 +214,8 @@ def _side(value: Value) -> str:
 def first_difference(expected: Value, got: Value, path: str = "") -> tuple[str, Value, Value, str] | None:
     """The first place where two decoded values part: ``(path, expected, got, why)``; None where they are equal.
 
-    Types count: ``True`` is not 1, ``2.0`` is not 2, and NaN equals nothing. ``why`` is '' where only the values differ.
+    Types count: ``True`` is not 1, ``2.0`` is not 2, and NaN equals nothing. ``why`` is '' where only the values
+    differ.
     """
     if type(expected) is not type(got):
         return path, expected, got, f"{_type_name(expected)} was asked for, this is {_type_name(got)}"
@@ -260,7 +269,8 @@ def _type_name(value: Value) -> str:
 
 
 def _misconception(judge: Judge, outcomes: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
-    """The known wrong idea, or the sum of two, that gives exactly what the answer gave, in the cases it got right too."""
+    """The known wrong idea, or the sum of two, that gives exactly what the answer gave, in the cases it got right
+    too."""
     for model in judge.wrong:
         if all(_explains(judge, model, case, outcome) for case, outcome in outcomes):
             return model.misconception

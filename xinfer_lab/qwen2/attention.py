@@ -49,8 +49,9 @@ def traits_of(device: torch.device) -> DeviceTraits:
     return DeviceTraits("cuda", flash=recent and torch.backends.cuda.is_flash_attention_available(), bfloat16=recent)
 
 
-def plan_attention(traits: DeviceTraits, dtype: torch.dtype, head_dim: int, tokens: int, position: int,
-                   window: int | None) -> AttentionPlan:
+def plan_attention(
+    traits: DeviceTraits, dtype: torch.dtype, head_dim: int, tokens: int, position: int, window: int | None
+) -> AttentionPlan:
     """The rule. `tokens` queries stand at `position`..`position + tokens - 1`; `window` as in `LayerSpec`.
 
     * One query needs no mask: the keys outside its window are left out. Queries from position 0 on, none of which has
@@ -75,8 +76,9 @@ def plan_attention(traits: DeviceTraits, dtype: torch.dtype, head_dim: int, toke
     return AttentionPlan(backend, masking, first, end)
 
 
-def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, position: int,
-           window: int | None) -> torch.Tensor:
+def attend(
+    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, position: int, window: int | None
+) -> torch.Tensor:
     """Softmax(q k / sqrt(D)) v for queries[B, T, heads, D] at `position`, over keys and values [capacity, B, KVH, D].
 
     The cache already holds the keys and values of these T tokens. Returns [B, T, heads * D], contiguous. Query head h
@@ -86,7 +88,7 @@ def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, posi
     kv_heads = keys.shape[2]
     group = heads // kv_heads
     plan = plan_attention(traits_of(queries.device), queries.dtype, head_dim, tokens, position, window)
-    keys, values = keys[plan.first_key:plan.end_key], values[plan.first_key:plan.end_key]
+    keys, values = keys[plan.first_key : plan.end_key], values[plan.first_key : plan.end_key]
 
     if plan.backend == "math" or plan.masking == "none":
         # The queries of a group become rows of one head, so that each key head meets them in one product.
@@ -98,8 +100,15 @@ def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, posi
         out = _sdpa(plan, rows, keys.permute(1, 2, 0, 3), values.permute(1, 2, 0, 3), mask)
         out = out.view(batch, kv_heads, group, tokens, head_dim).permute(0, 3, 1, 2, 4)
     elif plan.backend == "flash":
-        out = _sdpa(plan, queries.transpose(1, 2), keys.permute(1, 2, 0, 3), values.permute(1, 2, 0, 3), None,
-                    causal=True, grouped=group > 1).transpose(1, 2)
+        out = _sdpa(
+            plan,
+            queries.transpose(1, 2),
+            keys.permute(1, 2, 0, 3),
+            values.permute(1, 2, 0, 3),
+            None,
+            causal=True,
+            grouped=group > 1,
+        ).transpose(1, 2)
     else:
         # Key heads go into the batch dimension, where a group's heads can share one by a stride of 0.
         one_head = (batch * kv_heads, group, plan.end_key - plan.first_key, head_dim)
@@ -120,15 +129,22 @@ _BACKENDS = {
 }
 
 
-def _sdpa(plan: AttentionPlan, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor,
-          mask: torch.Tensor | None, causal: bool = False, grouped: bool = False) -> torch.Tensor:
+def _sdpa(
+    plan: AttentionPlan,
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    mask: torch.Tensor | None,
+    causal: bool = False,
+    grouped: bool = False,
+) -> torch.Tensor:
     with sdpa_kernel(_BACKENDS[plan.backend]):
-        return scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal,
-                                            enable_gqa=grouped)
+        return scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal, enable_gqa=grouped)
 
 
-def _visible(plan: AttentionPlan, tokens: int, position: int, window: int | None, device: torch.device,
-             end: int | None = None) -> torch.Tensor:
+def _visible(
+    plan: AttentionPlan, tokens: int, position: int, window: int | None, device: torch.device, end: int | None = None
+) -> torch.Tensor:
     """Bool [T, keys]: key j is visible to query i when i - window < j <= i."""
     query = torch.arange(position, position + tokens, device=device).unsqueeze(1)
     key = torch.arange(plan.first_key, plan.end_key if end is None else end, device=device)
@@ -136,8 +152,7 @@ def _visible(plan: AttentionPlan, tokens: int, position: int, window: int | None
     return visible if window is None else visible.logical_and_(key > query - window)
 
 
-def _additive(plan: AttentionPlan, tokens: int, position: int, window: int | None,
-              like: torch.Tensor) -> torch.Tensor:
+def _additive(plan: AttentionPlan, tokens: int, position: int, window: int | None, like: torch.Tensor) -> torch.Tensor:
     count = plan.end_key - plan.first_key
     padded = -(-count // MASK_ALIGNMENT) * MASK_ALIGNMENT
     visible = _visible(plan, tokens, position, window, like.device, plan.first_key + padded)

@@ -43,5 +43,8 @@ def byte_tokenizer(context: int) -> tuple[dict[str, Any], dict[str, Any]]:
             "merges": [],
         },
     }
-    return tokenizer, {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": context,
-                       "clean_up_tokenization_spaces": False}
+    return tokenizer, {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": context,
+        "clean_up_tokenization_spaces": False,
+    }

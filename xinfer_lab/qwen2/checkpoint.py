@@ -78,7 +78,7 @@ class Checkpoint:
     def bytes(self, name: str) -> torch.Tensor:
         """A tensor's bytes: uint8 [nbytes], a view of the memory map. Reading it blocks until the disk delivers."""
         entry = self.entry(name)
-        return self._map(entry.file)[entry.offset:entry.offset + entry.nbytes]
+        return self._map(entry.file)[entry.offset : entry.offset + entry.nbytes]
 
     def tensor(self, name: str) -> torch.Tensor:
         """A tensor with its dtype and shape: a view of the memory map where its offset is a multiple of its item size,
@@ -92,7 +92,9 @@ class Checkpoint:
         return data.view(WEIGHT_DTYPES[entry.dtype]).view(entry.shape)
 
     def unmap(self) -> None:
-        """Lets go of the files' pages until the next read, which maps them again. Views that are alive keep their map."""
+        """Lets go of the files' pages until the next read, which maps them again. Views that are alive keep their
+        map.
+        """
         self._maps.clear()
 
     def close(self) -> None:
@@ -103,8 +105,9 @@ class Checkpoint:
     def __enter__(self) -> "Checkpoint":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _map(self, file: Path) -> torch.Tensor:
@@ -143,8 +146,10 @@ def _entries(directory: Path) -> dict[str, TensorEntry]:
         header = read_header(directory / shard)
         for name, entry in header.items():
             if shard_of.get(name) != shard:
-                raise CheckpointError(f"{entry.file}: it holds tensor {name}, but {_INDEX} "
-                                      f"{'places it in ' + shard_of[name] if name in shard_of else 'does not name it'}")
+                raise CheckpointError(
+                    f"{entry.file}: it holds tensor {name}, but {_INDEX} "
+                    f"{'places it in ' + shard_of[name] if name in shard_of else 'does not name it'}"
+                )
         entries |= header
     for name, shard in shard_of.items():
         if name not in entries:
@@ -162,8 +167,9 @@ def _weight_map(index: Path) -> dict[str, str]:
         raise CheckpointError(f"{index}: weight_map must be an object of tensor name -> shard, but is {mapping!r}")
     for name, shard in mapping.items():
         if not isinstance(shard, str) or not shard or "/" in shard or "\\" in shard or shard in (".", ".."):
-            raise CheckpointError(f"{index}: the shard of {name} must be the name of a file beside the index, "
-                                  f"but is {shard!r}")
+            raise CheckpointError(
+                f"{index}: the shard of {name} must be the name of a file beside the index, but is {shard!r}"
+            )
     return mapping
 
 
@@ -174,25 +180,34 @@ def _validate(path: Path, config: Qwen2Config, entries: Mapping[str, TensorEntry
     for name, shape in expected.items():
         entry = entries.get(name)
         if entry is None:
-            raise CheckpointError(f"{path}: tensor {name} is missing; its config.json asks for "
-                                  f"{config.num_hidden_layers} layers and "
-                                  f"{'tied' if config.tie_word_embeddings else 'untied'} embeddings")
+            raise CheckpointError(
+                f"{path}: tensor {name} is missing; its config.json asks for "
+                f"{config.num_hidden_layers} layers and "
+                f"{'tied' if config.tie_word_embeddings else 'untied'} embeddings"
+            )
         if entry.shape != shape:
-            raise CheckpointError(f"{entry.file}: tensor {name} should have the shape {list(shape)} by config.json, "
-                                  f"but has {list(entry.shape)}")
+            raise CheckpointError(
+                f"{entry.file}: tensor {name} should have the shape {list(shape)} by config.json, "
+                f"but has {list(entry.shape)}"
+            )
         if entry.dtype not in WEIGHT_DTYPES:
-            raise CheckpointError(f"{entry.file}: tensor {name} is {entry.dtype}, but weights must be "
-                                  f"one of {', '.join(WEIGHT_DTYPES)}")
+            raise CheckpointError(
+                f"{entry.file}: tensor {name} is {entry.dtype}, but weights must be one of {', '.join(WEIGHT_DTYPES)}"
+            )
         first = first or entry
         if entry.dtype != first.dtype:
-            raise CheckpointError(f"{entry.file}: tensor {name} is {entry.dtype}, but {first.name} is {first.dtype}; "
-                                  f"all weights must have one type")
+            raise CheckpointError(
+                f"{entry.file}: tensor {name} is {entry.dtype}, but {first.name} is {first.dtype}; "
+                f"all weights must have one type"
+            )
     assert first is not None
     extra = [name for name in entries if name not in expected and not _harmless(name, config)]
     if extra:
         shown = ", ".join(extra[:3]) + (", ..." if len(extra) > 3 else "")
-        raise CheckpointError(f"{path}: {len(extra)} tensors are no part of the Qwen2 model in config.json ({shown}); "
-                              f"is this another model, or another model's config?")
+        raise CheckpointError(
+            f"{path}: {len(extra)} tensors are no part of the Qwen2 model in config.json ({shown}); "
+            f"is this another model, or another model's config?"
+        )
     return WEIGHT_DTYPES[first.dtype]
 
 

@@ -50,13 +50,25 @@ class Qwen2Config:
     eos_token_ids: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
-                     "intermediate_size", "vocab_size", "rms_norm_eps", "rope_theta", "max_position_embeddings"):
+        for name in (
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "head_dim",
+            "intermediate_size",
+            "vocab_size",
+            "rms_norm_eps",
+            "rope_theta",
+            "max_position_embeddings",
+        ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be greater than 0, but is {getattr(self, name)}")
         if self.num_attention_heads % self.num_key_value_heads:
-            raise ConfigError(f"num_attention_heads must be a multiple of num_key_value_heads, but "
-                              f"{self.num_attention_heads} is no multiple of {self.num_key_value_heads}")
+            raise ConfigError(
+                f"num_attention_heads must be a multiple of num_key_value_heads, but "
+                f"{self.num_attention_heads} is no multiple of {self.num_key_value_heads}"
+            )
         if self.head_dim % 2:
             raise ConfigError(f"head_dim must be even, since rotary embedding turns pairs, but is {self.head_dim}")
         if self.dtype not in DTYPES.values():
@@ -69,14 +81,18 @@ class Qwen2Config:
         if self.layer_types is None:
             return
         if len(self.layer_types) != self.num_hidden_layers:
-            raise ConfigError(f"layer_types must name each of the {self.num_hidden_layers} layers, "
-                              f"but has {len(self.layer_types)} entries")
+            raise ConfigError(
+                f"layer_types must name each of the {self.num_hidden_layers} layers, "
+                f"but has {len(self.layer_types)} entries"
+            )
         for kind in self.layer_types:
             if kind not in _LAYER_TYPES:
                 raise ConfigError(f"layer_types knows {' and '.join(_LAYER_TYPES)}, but has {kind!r}")
         if self.sliding_window is None and "sliding_attention" in self.layer_types:
-            raise ConfigError("layer_types has sliding_attention, but no sliding_window is in use "
-                              "(sliding_window absent, or use_sliding_window false)")
+            raise ConfigError(
+                "layer_types has sliding_attention, but no sliding_window is in use "
+                "(sliding_window absent, or use_sliding_window false)"
+            )
 
     def window(self, layer: int) -> int | None:
         """How many keys a query of this layer sees, itself included; None when it sees all before it."""
@@ -103,7 +119,8 @@ class Qwen2Config:
                 num_hidden_layers=fields.integer("num_hidden_layers"),
                 num_attention_heads=heads,
                 # Present but null means one key head for each query head; absent is refused rather than guessed.
-                num_key_value_heads=heads if fields.is_null("num_key_value_heads")
+                num_key_value_heads=heads
+                if fields.is_null("num_key_value_heads")
                 else fields.integer("num_key_value_heads"),
                 head_dim=fields.head_dim(hidden, heads),
                 intermediate_size=fields.integer("intermediate_size"),
@@ -179,8 +196,14 @@ def _read_json(file: Path) -> Any:
 
 def _published(hidden: int, layers: int, heads: int, kv: int, intermediate: int, vocab: int, tied: bool) -> Qwen2Config:
     return Qwen2Config(
-        hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=kv,
-        head_dim=hidden // heads, intermediate_size=intermediate, vocab_size=vocab, tie_word_embeddings=tied,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv,
+        head_dim=hidden // heads,
+        intermediate_size=intermediate,
+        vocab_size=vocab,
+        tie_word_embeddings=tied,
         eos_token_ids=(151643,),
     )
 

@@ -98,8 +98,10 @@ class Fields:
         if self._data.get("head_dim") is not None:
             return self.integer("head_dim")
         if heads <= 0 or hidden_size % heads:
-            raise self.error(f"without head_dim, hidden_size must be a multiple of num_attention_heads, "
-                             f"but {hidden_size} is no multiple of {heads}")
+            raise self.error(
+                f"without head_dim, hidden_size must be a multiple of num_attention_heads, "
+                f"but {hidden_size} is no multiple of {heads}"
+            )
         return hidden_size // heads
 
     def sliding_window(self) -> int | None:
@@ -119,8 +121,10 @@ class Fields:
                 raise self._wrong(key, "an object", value)
             kind = value.get("rope_type", value.get("type", "default"))
             if kind != "default":
-                raise self.error(f"{key} asks for rope type {kind!r}; only 'default' is run here. "
-                                 f"Use a checkpoint without it (its context is then the shorter, original one)")
+                raise self.error(
+                    f"{key} asks for rope type {kind!r}; only 'default' is run here. "
+                    f"Use a checkpoint without it (its context is then the shorter, original one)"
+                )
             if value.get("partial_rotary_factor", 1.0) != 1.0:
                 raise self._wrong(f"{key}.partial_rotary_factor", "1", value["partial_rotary_factor"])
             if value.get("rope_theta") is not None:
@@ -136,5 +140,7 @@ class Fields:
         if activation != "silu":
             raise self._wrong("hidden_act", "'silu'", activation)
         if self._data.get("quantization_config"):
-            raise self.error("quantization_config is set; only fp32, fp16 and bf16 weights are run. "
-                             "Use the checkpoint that was not quantised")
+            raise self.error(
+                "quantization_config is set; only fp32, fp16 and bf16 weights are run. "
+                "Use the checkpoint that was not quantised"
+            )

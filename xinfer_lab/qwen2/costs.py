@@ -51,8 +51,17 @@ def lm_head_work(*, batch: int, positions: int, hidden_size: int, vocab_size: in
     )
 
 
-def decoder_layer_work(spec: LayerSpec, *, batch: int, tokens: int, position: int, hidden_size: int,
-                       intermediate_size: int, dtype: torch.dtype, traits: DeviceTraits = RECENT_GPU) -> Work:
+def decoder_layer_work(
+    spec: LayerSpec,
+    *,
+    batch: int,
+    tokens: int,
+    position: int,
+    hidden_size: int,
+    intermediate_size: int,
+    dtype: torch.dtype,
+    traits: DeviceTraits = RECENT_GPU,
+) -> Work:
     """A layer over `tokens` new tokens of each sequence, at `position`.
 
     FLOPs: 2 for each weight and token (Kaplan et al., 2020, section 2.1), and 4 D for each query head and visible
@@ -75,14 +84,15 @@ def decoder_layer_work(spec: LayerSpec, *, batch: int, tokens: int, position: in
         flops=2 * rows * matrices + 4 * batch * spec.num_attention_heads * spec.head_dim * pairs,
         bytes_read=(matrices + vectors + rows * hidden_size + 2 * batch * span * keys) * size,
         bytes_written=(rows * hidden_size + 2 * rows * keys) * size,
-        workspace=_SLACK + rotation + max(
-            _norm_workspace(rows * hidden_size, dtype), projections, attention, output, gated
-        ),
+        workspace=_SLACK
+        + rotation
+        + max(_norm_workspace(rows * hidden_size, dtype), projections, attention, output, gated),
     )
 
 
 def attention_pairs(tokens: int, position: int, window: int | None) -> int:
     """Visible (query, key) pairs of one head: the sum over queries i of min(i + 1, window)."""
+
     def triangle(queries: int) -> int:
         if window is None or queries <= window:
             return queries * (queries + 1) // 2

@@ -21,8 +21,23 @@ WEIGHT_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloa
 """The types that weights may have, by the format's name."""
 
 _ITEM_BITS = {
-    "BOOL": 8, "U8": 8, "I8": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32,
-    "I64": 64, "U64": 64, "F64": 64, "C64": 64, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8,
+    "BOOL": 8,
+    "U8": 8,
+    "I8": 8,
+    "I16": 16,
+    "U16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "I32": 32,
+    "U32": 32,
+    "F32": 32,
+    "I64": 64,
+    "U64": 64,
+    "F64": 64,
+    "C64": 64,
+    "F8_E4M3": 8,
+    "F8_E5M2": 8,
+    "F8_E8M0": 8,
 }
 _PREFIX = 8
 _LONGEST_HEADER = 100_000_000
@@ -54,15 +69,20 @@ def read_header(file: str | Path) -> dict[str, TensorEntry]:
     with file.open("rb") as stream:
         prefix = stream.read(_PREFIX)
         if len(prefix) < _PREFIX:
-            raise CheckpointError(f"{file}: truncated: a safetensors file begins with {_PREFIX} bytes of header "
-                                  f"length, but the file has {size} bytes")
+            raise CheckpointError(
+                f"{file}: truncated: a safetensors file begins with {_PREFIX} bytes of header "
+                f"length, but the file has {size} bytes"
+            )
         length = int.from_bytes(prefix, "little")
         if length > size - _PREFIX:
-            raise CheckpointError(f"{file}: truncated or no safetensors file: its header should take {length} bytes, "
-                                  f"but only {size - _PREFIX} follow")
+            raise CheckpointError(
+                f"{file}: truncated or no safetensors file: its header should take {length} bytes, "
+                f"but only {size - _PREFIX} follow"
+            )
         if length > _LONGEST_HEADER:
-            raise CheckpointError(f"{file}: its header should take {length} bytes, more than the {_LONGEST_HEADER} "
-                                  f"that the format allows")
+            raise CheckpointError(
+                f"{file}: its header should take {length} bytes, more than the {_LONGEST_HEADER} that the format allows"
+            )
         content = _parse(file, stream.read(length))
     start = _PREFIX + length
     entries = [_entry(file, name, value, start, size) for name, value in content.items() if name != "__metadata__"]
@@ -104,17 +124,20 @@ def _entry(file: Path, name: str, value: Any, start: int, size: int) -> TensorEn
         raise CheckpointError(f"{where}: its shape must be a list of sizes, but is {value.get('shape')!r}")
     offsets = _sizes(value.get("data_offsets"))
     if offsets is None or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise CheckpointError(f"{where}: its data_offsets must be a start and an end, "
-                              f"but are {value.get('data_offsets')!r}")
+        raise CheckpointError(
+            f"{where}: its data_offsets must be a start and an end, but are {value.get('data_offsets')!r}"
+        )
     begin, end = offsets
     if start + end > size:
-        raise CheckpointError(f"{where}: truncated: its data should end at byte {start + end}, "
-                              f"but the file has {size} bytes")
+        raise CheckpointError(
+            f"{where}: truncated: its data should end at byte {start + end}, but the file has {size} bytes"
+        )
     if dtype in _ITEM_BITS:
         wanted = math.prod(shape) * _ITEM_BITS[dtype] // 8
         if end - begin != wanted:
-            raise CheckpointError(f"{where}: {dtype} of shape {list(shape)} takes {wanted} bytes, "
-                                  f"but its data_offsets span {end - begin}")
+            raise CheckpointError(
+                f"{where}: {dtype} of shape {list(shape)} takes {wanted} bytes, but its data_offsets span {end - begin}"
+            )
     return TensorEntry(name, file, start + begin, end - begin, dtype, shape)
 
 
@@ -130,11 +153,14 @@ def _check_cover(file: Path, entries: list[TensorEntry], start: int, size: int) 
     reached, last = start, "the header"
     for entry in entries:
         if entry.offset < reached:
-            raise CheckpointError(f"{file}: tensors {last} and {entry.name} overlap: the second starts at byte "
-                                  f"{entry.offset}, before the first ends at byte {reached}")
+            raise CheckpointError(
+                f"{file}: tensors {last} and {entry.name} overlap: the second starts at byte "
+                f"{entry.offset}, before the first ends at byte {reached}"
+            )
         if entry.offset > reached:
-            raise CheckpointError(f"{file}: bytes {reached} to {entry.offset} between {last} and {entry.name} "
-                                  f"belong to no tensor")
+            raise CheckpointError(
+                f"{file}: bytes {reached} to {entry.offset} between {last} and {entry.name} belong to no tensor"
+            )
         reached, last = entry.offset + entry.nbytes, entry.name
     if reached != size:
         raise CheckpointError(f"{file}: its tensors end at byte {reached}, but the file has {size} bytes")

@@ -42,8 +42,11 @@ class LayerSpec:
 def layer_spec(config: Qwen2Config, layer: int) -> LayerSpec:
     """The spec of one layer of a model; layers differ at most in their window."""
     return LayerSpec(
-        num_attention_heads=config.num_attention_heads, num_key_value_heads=config.num_key_value_heads,
-        head_dim=config.head_dim, rms_norm_eps=config.rms_norm_eps, rope_theta=config.rope_theta,
+        num_attention_heads=config.num_attention_heads,
+        num_key_value_heads=config.num_key_value_heads,
+        head_dim=config.head_dim,
+        rms_norm_eps=config.rms_norm_eps,
+        rope_theta=config.rope_theta,
         window=config.window(layer),
     )
 
@@ -51,13 +54,21 @@ def layer_spec(config: Qwen2Config, layer: int) -> LayerSpec:
 def embed(tokens: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
     """out[B, T, H] = weight[V, H] at tokens[B, T] (int64, each in 0..V-1; IndexError on CPU otherwise)."""
     if out.shape != (*tokens.shape, weight.shape[1]) or not out.is_contiguous():
-        raise ValueError(f"out must be contiguous of shape {(*tokens.shape, weight.shape[1])}, "
-                         f"but has shape {tuple(out.shape)} and strides {out.stride()}")
+        raise ValueError(
+            f"out must be contiguous of shape {(*tokens.shape, weight.shape[1])}, "
+            f"but has shape {tuple(out.shape)} and strides {out.stride()}"
+        )
     torch.index_select(weight, 0, tokens.reshape(-1), out=out.view(-1, weight.shape[1]))
 
 
-def decoder_layer(hidden: torch.Tensor, weights: Mapping[str, torch.Tensor], keys: torch.Tensor,
-                  values: torch.Tensor, position: int, spec: LayerSpec) -> None:
+def decoder_layer(
+    hidden: torch.Tensor,
+    weights: Mapping[str, torch.Tensor],
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    position: int,
+    spec: LayerSpec,
+) -> None:
     """One decoder layer over T new tokens, in place.
 
     hidden[B, T, H] is updated. `weights` has the twelve tensors of a layer by their names relative to it
@@ -98,11 +109,12 @@ def lm_head(hidden: torch.Tensor, norm: torch.Tensor, head: torch.Tensor, out: t
     """
     batch, tokens, size = hidden.shape
     if out.dim() != 3 or (out.shape[0], out.shape[2]) != (batch, head.shape[0]) or not 1 <= out.shape[1] <= tokens:
-        raise ValueError(f"out must have the shape ({batch}, 1 to {tokens}, {head.shape[0]}), "
-                         f"but has {tuple(out.shape)}")
+        raise ValueError(
+            f"out must have the shape ({batch}, 1 to {tokens}, {head.shape[0]}), but has {tuple(out.shape)}"
+        )
     if not out.is_contiguous():
         raise ValueError(f"out must be contiguous, but has strides {out.stride()}")
-    normed = rms_norm(hidden[:, tokens - out.shape[1]:], norm, eps)
+    normed = rms_norm(hidden[:, tokens - out.shape[1] :], norm, eps)
     torch.mm(normed.reshape(-1, size), head.t(), out=out.view(-1, head.shape[0]))
 
 
@@ -113,18 +125,23 @@ def rms_norm(hidden: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Te
     return (wide * scale).to(hidden.dtype) * weight
 
 
-def _check_cache(keys: torch.Tensor, values: torch.Tensor, hidden: torch.Tensor, position: int,
-                 spec: LayerSpec) -> None:
+def _check_cache(
+    keys: torch.Tensor, values: torch.Tensor, hidden: torch.Tensor, position: int, spec: LayerSpec
+) -> None:
     batch, tokens, _ = hidden.shape
     wanted = (batch, spec.num_key_value_heads, spec.head_dim)
     for name, cache in (("keys", keys), ("values", values)):
         if cache.shape[1:] != wanted or cache.dtype != hidden.dtype or not cache.is_contiguous():
-            raise ValueError(f"{name} must be contiguous {hidden.dtype} of shape [capacity, {batch}, {wanted[1]}, "
-                             f"{wanted[2]}], but is {cache.dtype} of shape {list(cache.shape)} "
-                             f"with strides {cache.stride()}")
+            raise ValueError(
+                f"{name} must be contiguous {hidden.dtype} of shape [capacity, {batch}, {wanted[1]}, "
+                f"{wanted[2]}], but is {cache.dtype} of shape {list(cache.shape)} "
+                f"with strides {cache.stride()}"
+            )
         if position < 0 or position + tokens > cache.shape[0]:
-            raise ValueError(f"{name} holds {cache.shape[0]} tokens, but positions {position} to "
-                             f"{position + tokens - 1} are to be written; allocate a larger cache")
+            raise ValueError(
+                f"{name} holds {cache.shape[0]} tokens, but positions {position} to "
+                f"{position + tokens - 1} are to be written; allocate a larger cache"
+            )
 
 
 @lru_cache(maxsize=32)
@@ -132,11 +149,12 @@ def _inverse_frequencies(theta: float, head_dim: int, device: torch.device) -> t
     # On the host once for every device, since pow differs by a rounding between devices and grows with the position.
     with torch.inference_mode(False):
         exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
-        return (1.0 / (theta ** exponents)).to(device)
+        return (1.0 / (theta**exponents)).to(device)
 
 
-def _rotation(position: int, tokens: int, theta: float, head_dim: int,
-              like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _rotation(
+    position: int, tokens: int, theta: float, head_dim: int, like: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Cosine and sine [T, 1, D/2] of position times frequency, in fp32, then cast."""
     positions = torch.arange(position, position + tokens, dtype=torch.float32, device=like.device)
     angles = (positions.unsqueeze(1) * _inverse_frequencies(theta, head_dim, like.device)).unsqueeze(1)

@@ -7,8 +7,16 @@ import torch
 
 from xinfer_lab.qwen2.config import Qwen2Config
 
-__all__ = ["ALIGNMENT", "GroupLayout", "LayerLayout", "TensorPlace", "layer_layout", "resident_tensors",
-           "tensor_name", "tensor_shapes"]
+__all__ = [
+    "ALIGNMENT",
+    "GroupLayout",
+    "LayerLayout",
+    "TensorPlace",
+    "layer_layout",
+    "resident_tensors",
+    "tensor_name",
+    "tensor_shapes",
+]
 
 ALIGNMENT = 256
 """Bytes. Kernels pick faster paths for better aligned operands, and another path may round differently; one alignment
@@ -90,9 +98,7 @@ def tensor_shapes(config: Qwen2Config) -> dict[str, dict[str, tuple[int, ...]]]:
 
 def layer_layout(config: Qwen2Config) -> LayerLayout:
     """The layout that each decoder layer of this model has, in every residency."""
-    return LayerLayout(tuple(
-        _group(name, shapes, config.dtype) for name, shapes in tensor_shapes(config).items()
-    ))
+    return LayerLayout(tuple(_group(name, shapes, config.dtype) for name, shapes in tensor_shapes(config).items()))
 
 
 def tensor_name(layer: int, relative: str) -> str:

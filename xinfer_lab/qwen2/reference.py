@@ -16,15 +16,19 @@ class ReferenceModel:
     closed afterwards. `device` is a torch device.
     """
 
-    def __init__(self, checkpoint: Checkpoint, *, capacity: int, batch: int = 1,
-                 device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, *, capacity: int, batch: int = 1, device: torch.device | str = "cpu"
+    ) -> None:
         config = self.config = checkpoint.config
         self.position = 0
         """Tokens of each sequence so far."""
         self._resident = _load(checkpoint, resident_tensors(config), None, device)
         self._layers = [
-            {name: tensor for group in layer_layout(config).groups
-             for name, tensor in _load(checkpoint, group, layer, device).items()}
+            {
+                name: tensor
+                for group in layer_layout(config).groups
+                for name, tensor in _load(checkpoint, group, layer, device).items()
+            }
             for layer in range(config.num_hidden_layers)
         ]
         shape = (config.num_hidden_layers, 2, capacity, batch, config.num_key_value_heads, config.head_dim)
@@ -55,14 +59,15 @@ class ReferenceModel:
         self.position = 0
 
 
-def _load(checkpoint: Checkpoint, group: GroupLayout, layer: int | None,
-          device: torch.device | str) -> dict[str, torch.Tensor]:
+def _load(
+    checkpoint: Checkpoint, group: GroupLayout, layer: int | None, device: torch.device | str
+) -> dict[str, torch.Tensor]:
     # PyTorch aligns allocations to 64 bytes or more, so the start of the group is moved up to the next 256.
     memory = torch.zeros(group.nbytes + 256, dtype=torch.uint8, device=device)
-    memory = memory[-memory.data_ptr() % 256:][:group.nbytes]
+    memory = memory[-memory.data_ptr() % 256 :][: group.nbytes]
     tensors = {}
     for place in group.tensors:
-        target = memory[place.offset:place.offset + place.nbytes]
+        target = memory[place.offset : place.offset + place.nbytes]
         target.copy_(checkpoint.bytes(place.name if layer is None else tensor_name(layer, place.name)))
         tensors[place.name] = target.view(checkpoint.config.dtype).view(place.shape)
     return tensors

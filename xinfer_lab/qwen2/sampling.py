@@ -14,8 +14,14 @@ def greedy(logits: torch.Tensor) -> torch.Tensor:
     return logits.argmax(dim=-1)
 
 
-def sample(logits: torch.Tensor, *, temperature: float, generator: torch.Generator, top_k: int | None = None,
-           top_p: float | None = None) -> torch.Tensor:
+def sample(
+    logits: torch.Tensor,
+    *,
+    temperature: float,
+    generator: torch.Generator,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> torch.Tensor:
     """A token for each row, drawn from softmax(logits / temperature): int64 [B] from logits[B, V].
 
     `top_k` keeps the k most likely tokens; `top_p` (Holtzman et al., 2020) then keeps the fewest whose probabilities
@@ -24,15 +30,17 @@ def sample(logits: torch.Tensor, *, temperature: float, generator: torch.Generat
     of range or a NaN.
     """
     if not 0 < temperature < float("inf"):
-        raise ValueError(f"temperature must be greater than 0, but is {temperature}; "
-                         f"for the most likely token use greedy")
+        raise ValueError(
+            f"temperature must be greater than 0, but is {temperature}; for the most likely token use greedy"
+        )
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be at least 1, but is {top_k}; leave it out to keep every token")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p must be greater than 0 and at most 1, but is {top_p}")
     if generator.device.type != logits.device.type:
-        raise ValueError(f"the generator must be on {logits.device}, where the logits are, "
-                         f"but is on {generator.device}")
+        raise ValueError(
+            f"the generator must be on {logits.device}, where the logits are, but is on {generator.device}"
+        )
     _check(logits)
     ranked, order = (logits.float() / temperature).sort(dim=-1, descending=True, stable=True)
     if top_k is not None:

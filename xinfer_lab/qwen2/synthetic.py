@@ -58,13 +58,21 @@ class SyntheticSpec:
     def config(self) -> Qwen2Config:
         """The config of the model."""
         if self.head_dim is None and (self.heads <= 0 or self.hidden % self.heads):
-            raise ConfigError(f"hidden must be a multiple of heads, but {self.hidden} is no multiple of {self.heads}; "
-                              f"give head_dim to choose it freely")
+            raise ConfigError(
+                f"hidden must be a multiple of heads, but {self.hidden} is no multiple of {self.heads}; "
+                f"give head_dim to choose it freely"
+            )
         return Qwen2Config(
-            hidden_size=self.hidden, num_hidden_layers=self.layers, num_attention_heads=self.heads,
-            num_key_value_heads=self.kv_heads, head_dim=self.head_dim or self.hidden // self.heads,
-            intermediate_size=self.intermediate, vocab_size=self.vocab, tie_word_embeddings=self.tied,
-            max_position_embeddings=self.context, dtype=DTYPES[self.dtype],
+            hidden_size=self.hidden,
+            num_hidden_layers=self.layers,
+            num_attention_heads=self.heads,
+            num_key_value_heads=self.kv_heads,
+            head_dim=self.head_dim or self.hidden // self.heads,
+            intermediate_size=self.intermediate,
+            vocab_size=self.vocab,
+            tie_word_embeddings=self.tied,
+            max_position_embeddings=self.context,
+            dtype=DTYPES[self.dtype],
         )
 
 
@@ -79,8 +87,7 @@ def write_checkpoint(directory: str | Path, spec: SyntheticSpec, *, force: bool 
     try:
         _write(directory, spec, force)
     except OSError as error:
-        raise CheckpointError(f"{error.filename or directory}: cannot be written "
-                              f"({error.strerror or error})") from None
+        raise CheckpointError(f"{error.filename or directory}: cannot be written ({error.strerror or error})") from None
     return directory
 
 
@@ -89,8 +96,10 @@ def _write(directory: Path, spec: SyntheticSpec, force: bool) -> None:
         raise CheckpointError(f"{directory}: a directory was wanted, but this is a file")
     held = sorted(item.name for item in directory.iterdir()) if directory.exists() else []
     if held and _MARKER not in held and not force:
-        raise CheckpointError(f"{directory}: holds files that are no synthetic checkpoint ({', '.join(held[:3])}); "
-                              f"choose another directory, or force overwriting")
+        raise CheckpointError(
+            f"{directory}: holds files that are no synthetic checkpoint ({', '.join(held[:3])}); "
+            f"choose another directory, or force overwriting"
+        )
     directory.parent.mkdir(parents=True, exist_ok=True)
     made = directory.parent / f".{directory.name}-{uuid.uuid4().hex}"
     made.mkdir()
@@ -118,7 +127,7 @@ def synthetic_tensor(name: str, shape: tuple[int, ...], config: Qwen2Config, see
     count = math.prod(shape)
     words = bits.random_raw(-(-count // 2)).astype("<u8", copy=False).view("<u4")[:count]
     unit = (words >> 8).astype(np.float32)
-    unit *= np.float32(2.0 ** -23)
+    unit *= np.float32(2.0**-23)
     unit -= np.float32(1.0)
     unit *= np.float32(deviation * math.sqrt(3.0))
     unit += np.float32(mean)

@@ -37,8 +37,10 @@ class Tokenizer:
         except Exception as error:  # the library raises bare Exception
             raise TokenizerError(f"{file}: not a tokenizer.json that the tokenizers library reads ({error})") from None
         if not decoder or decoder["type"] != "ByteLevel":
-            raise TokenizerError(f"{file}: a ByteLevel decoder was wanted, as Qwen2's tokenizer has, but there is "
-                                 f"{decoder['type'] if decoder else 'none'}")
+            raise TokenizerError(
+                f"{file}: a ByteLevel decoder was wanted, as Qwen2's tokenizer has, but there is "
+                f"{decoder['type'] if decoder else 'none'}"
+            )
         return cls(backend)
 
     def encode(self, text: str) -> list[int]:

@@ -5,8 +5,8 @@ Each imports its residency when it makes it: a lab that asks for one runs where 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import layer_layout
@@ -32,6 +32,20 @@ MIN_POOL = 2
 
 Progress = Callable[[int], None]
 """Called with a layer's number once the host has read that layer."""
+
+
+class PlanLike(Protocol):
+    """What a plan says about layers."""
+
+    @property
+    def layers(self) -> int: ...
+
+    @property
+    def streamed(self) -> tuple[int, ...]: ...
+
+    @property
+    def slots(self) -> int: ...
+
 
 SourceFactory = Callable[[Device, ModelWeights], LayerSource]
 """Makes the layer source of a model; called after everything resident has been allocated."""
@@ -68,7 +82,8 @@ def streaming_layers(pool: int, host_memory: str = "pinned", on_layer: Progress 
         slots = effective_pool(pool, config.num_hidden_layers)
         if slots is None:
             return resident_layers(on_layer)(device, weights)
-        host = _host_layers(host_memory, device, weights, on_layer)
+        # With less room the host, waiting for it, would hold up layers that could be computed beside the upload.
+        host = _host_layers(host_memory, device, weights, on_layer, depth=max(2, slots - 1))
         return StreamingLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers, slots)
 
     return make
@@ -86,12 +101,33 @@ def serial_layers(host_memory: str = "pinned", on_layer: Progress | None = None)
     return make
 
 
-def _host_layers(host_memory: str, device: Device, weights: ModelWeights, on_layer: Progress | None) -> HostLayers:
+def planned_layers(plan: PlanLike, host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
+    """The layers that ``plan`` streams pass through its slots, all others stay."""
+    from xinfer_lab.residency.planned import PlannedLayers
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        if not plan.streamed:
+            return resident_layers(on_layer)(device, weights)
+        host = _host_layers(host_memory, device, weights, on_layer, layers=plan.streamed)
+        return PlannedLayers(device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots)
+
+    return make
+
+
+def _host_layers(
+    host_memory: str,
+    device: Device,
+    weights: ModelWeights,
+    on_layer: Progress | None,
+    depth: int = 2,
+    layers: Sequence[int] | None = None,
+) -> HostLayers:
     from xinfer_lab.residency.host import PinnedLayers, StagedLayers
 
     layout = layer_layout(weights.config)
     if host_memory == "pinned":
-        return PinnedLayers(device, layout, weights.config.num_hidden_layers, on_layer)
+        return PinnedLayers(device, layout, layers or range(weights.config.num_hidden_layers), on_layer)
     if host_memory == "staged":
-        return StagedLayers(device, layout)
+        return StagedLayers(device, layout, depth, layers)
     raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")

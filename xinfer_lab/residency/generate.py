@@ -18,11 +18,12 @@ Chooser = Callable[[torch.Tensor], torch.Tensor]
 def generate(
     model: QwenModel, prompt: torch.Tensor, max_new_tokens: int, choose: Chooser, *, stop_at_eos: bool = True
 ) -> Iterator[torch.Tensor]:
-    """Yields the next token ids [B] one step at a time, for ``prompt`` [B, T] (int64), which follows what was run before.
+    """Yields the next token ids [B] one step at a time, for ``prompt`` [B, T] (int64), which follows what was run
+    before.
 
     The prompt is run in chunks of ``model.chunk`` tokens; all passes are announced at once, so that a streaming source
-    prefetches across them. Stops after ``max_new_tokens``, or once every sequence has met one of the model's end tokens.
-    Raises `RequestError` if the cache cannot hold prompt and answer.
+    prefetches across them. Stops after ``max_new_tokens``, or once every sequence has met one of the model's end
+    tokens. Raises `RequestError` if the cache cannot hold prompt and answer.
     """
     if max_new_tokens < 1:
         raise RequestError(f"at least 1 new token, not {max_new_tokens}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from xinfer_lab.device.buffers import UploadHeap
@@ -37,17 +37,22 @@ def _fill(heap: UploadHeap, offset: int, layer: int, group: GroupLayout) -> None
 
 
 class PinnedLayers:
-    """All layers in pinned host memory, written once: a copy of the checkpoint, and no work for the host afterwards.
+    """Layers in pinned host memory, written once: a copy of the checkpoint, and no work for the host afterwards.
 
-    ``on_layer(i)`` is called after layer i has been read, for progress bars.
+    ``layers``: how many, or which ones; then `stage` counts along that list. ``on_layer(i)`` is called after layer i
+    has been read, for progress bars.
     """
 
     def __init__(
-        self, device: Device, layout: LayerLayout, layers: int, on_layer: Callable[[int], None] | None = None
+        self,
+        device: Device,
+        layout: LayerLayout,
+        layers: int | Sequence[int],
+        on_layer: Callable[[int], None] | None = None,
     ) -> None:
         self._heaps = []
         self._spans = []
-        for layer in range(layers):
+        for layer in range(layers) if isinstance(layers, int) else layers:
             heap = device.create_upload_heap(layout.nbytes, f"host.layer[{layer}]")
             spans, offset = [], 0
             for group in layout.groups:
@@ -60,7 +65,7 @@ class PinnedLayers:
                 on_layer(layer)
 
     def stage(self, layer: int) -> tuple[Span, ...]:
-        """Where ``layer`` has been since the start."""
+        """Where the ``layer``-th of the layers has been since the start."""
         return self._spans[layer]
 
     def copied(self, fence: Fence, value: int) -> None:
@@ -74,18 +79,22 @@ class PinnedLayers:
 
 
 class StagedLayers:
-    """Layers staged one after the other through a small ring of pinned memory: little of it, but the host copies each time.
+    """Layers staged one after the other through a small ring of pinned memory: little of it, but the host copies each
+    time.
 
-    ``depth``: how many layers the ring has room for (at least 1). The host blocks in `stage` until a copy that still uses the
-    room has finished.
+    ``depth``: how many layers the ring has room for (at least 1). The host blocks in `stage` until a copy that still
+    uses the room has finished. ``layers``: which layers `stage` counts along (default: all).
     """
 
-    def __init__(self, device: Device, layout: LayerLayout, depth: int = 2) -> None:
-        self._layout = layout
+    def __init__(
+        self, device: Device, layout: LayerLayout, depth: int = 2, layers: Sequence[int] | None = None
+    ) -> None:
+        self._layout, self._layers = layout, layers
         self._ring = StagingRing(device, depth * layout.nbytes, name="staging.layers")
 
     def stage(self, layer: int) -> tuple[Span, ...]:
-        """Copy ``layer`` into the ring."""
+        """Copy the ``layer``-th of the layers into the ring."""
+        layer = layer if self._layers is None else self._layers[layer]
         spans = []
         offset = self._ring.allocate(self._layout.nbytes)
         for group in self._layout.groups:

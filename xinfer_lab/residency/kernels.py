@@ -3,9 +3,9 @@
 Importing this module registers ``embed``, ``decoder_layer`` and ``lm_head``. Their declared accesses are exact: weights
 without the padding between them, the cache by the tokens that are read and written.
 
-Their workspace is what a GPU needs, with whichever attention backend it has; an emulated device counts that too, since its
-budget stands for a GPU's memory, so that a budget says the same on every machine. What the CPU's own kernels allocate
-meanwhile is memory of the host. (bfloat16 on GPUs before compute capability 8.0 takes more than is declared.)
+Their workspace is what a GPU needs, with whichever attention backend it has; an emulated device counts that too, since
+its budget stands for a GPU's memory, so that a budget says the same on every machine. What the CPU's own kernels
+allocate meanwhile is memory of the host. (bfloat16 on GPUs before compute capability 8.0 takes more than is declared.)
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def _want(condition: bool, kernel: str, message: str) -> None:
 def _operand(kernel: str, operands: Operands, name: str, rank: int, *dtypes: str) -> View:
     _want(name in operands, kernel, f"the operand {name!r} is missing; got {', '.join(operands) or 'none'}")
     view = operands[name]
-    _want(len(view.shape) == rank and min(view.shape) > 0, kernel, f"{name!r} needs {rank} dimensions, has {view.shape}")
+    _want(
+        len(view.shape) == rank and min(view.shape) > 0, kernel, f"{name!r} needs {rank} dimensions, has {view.shape}"
+    )
     _want(view.dtype in dtypes, kernel, f"{name!r} must be {' or '.join(dtypes)}, not {view.dtype}")
     return view
 
@@ -135,8 +137,14 @@ def _check_layer(operands: Operands, params: Params) -> None:
     batch, tokens, size = hidden.shape
     queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
     _want(spec.num_key_value_heads > 0 and spec.head_dim > 0, kernel, f"heads and head_dim must be positive: {spec}")
-    _want(spec.head_dim % 2 == 0, kernel, f"head_dim must be even, since the rotary embedding turns pairs: {spec.head_dim}")
-    _want(spec.num_attention_heads % spec.num_key_value_heads == 0 and queries > 0, kernel, f"heads do not divide: {spec}")
+    _want(
+        spec.head_dim % 2 == 0,
+        kernel,
+        f"head_dim must be even, since the rotary embedding turns pairs: {spec.head_dim}",
+    )
+    _want(
+        spec.num_attention_heads % spec.num_key_value_heads == 0 and queries > 0, kernel, f"heads do not divide: {spec}"
+    )
     kv = _operand(kernel, operands, "kv", 5, hidden.dtype)
     _shape(kernel, "kv", kv, (2, kv.shape[1], batch, spec.num_key_value_heads, spec.head_dim))
     gate = _operand(kernel, operands, "mlp.gate_proj.weight", 2, hidden.dtype)
@@ -156,7 +164,7 @@ def _check_layer(operands: Operands, params: Params) -> None:
     position = params["position"]
     assert isinstance(position, int)
     _want(
-        0 <= position and position + tokens <= kv.shape[1],
+        position >= 0 and position + tokens <= kv.shape[1],
         kernel,
         f"the cache holds {kv.shape[1]} tokens, but positions {position} to {position + tokens - 1} are to be written",
     )
@@ -178,9 +186,7 @@ def _layer_access(operands: Operands, params: Params) -> Access:
 def _tokens_of(kv: View, first: int, end: int) -> tuple[Span, ...]:
     half = kv.nbytes // 2
     token = half // kv.shape[1]
-    return tuple(
-        Span(kv.buffer, kv.offset + which * half + first * token, (end - first) * token) for which in (0, 1)
-    )
+    return tuple(Span(kv.buffer, kv.offset + which * half + first * token, (end - first) * token) for which in (0, 1))
 
 
 _GPUS = (RECENT_GPU, replace(RECENT_GPU, flash=False))

@@ -41,9 +41,11 @@ class Uploader:
             queue.signal(self._loaded, self._chunks)
 
     def finish(self, *buffers: Buffer) -> None:
-        """Block the host until everything has arrived, and say so to the tracker for ``buffers``; frees the staging heap.
+        """Block the host until everything has arrived, and say so to the tracker for ``buffers``; frees the staging
+        heap.
 
-        The host has waited for the copies, and whatever it submits afterwards comes after them: the buffers are in COMMON.
+        The host has waited for the copies, and whatever it submits afterwards comes after them: the buffers are in
+        COMMON.
         """
         self._loaded.wait(self._chunks)
         self._heap.free()

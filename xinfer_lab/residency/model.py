@@ -1,7 +1,7 @@
 """`QwenModel`: the one forward pass. It asks a `LayerSource` for weights and knows nothing of where they come from.
 
-The residencies are imported where a model is loaded with one (`xinfer_lab.residency.factories`), so that the forward pass
-can be used without them: a lab that asks for a residency runs in a process where that module cannot be imported.
+The residencies are imported where a model is loaded with one (`xinfer_lab.residency.factories`), so that the forward
+pass can be used without them: a lab that asks for a residency runs in a process where that module cannot be imported.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _B = TypeVar("_B", bound=Buffer)
 class QwenModel:
     """A Qwen2 model on a device: embedding, final norm, head, caches and activations resident, layers from a source.
 
-    ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one forward pass
-    (default: the whole context); ``positions`` is how many last positions get logits (None: all of a chunk).
-    All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The workspace of kernels
-    comes on top of it, and is counted when a pass first needs it.
+    ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one
+    forward pass (default: the whole context); ``positions`` is how many last positions get logits (None: all of a
+    chunk). All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The
+    workspace of kernels comes on top of it, and is counted when a pass first needs it.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class QwenModel:
             raise RequestError(f"batch, context and chunk are at least 1: {batch}, {context}, {chunk}")
         if context > config.max_position_embeddings:
             raise RequestError(
-                f"a context of {context} tokens was asked for, but this model was made for {config.max_position_embeddings}"
+                f"a context of {context} tokens was asked for, but this model was made for "
+                f"{config.max_position_embeddings}"
             )
         if positions is not None and positions < 1:
             raise RequestError(f"logits of at least 1 position are needed, not {positions}")
@@ -101,10 +102,11 @@ class QwenModel:
     def load(
         cls, path: str | Path | Checkpoint, device: Device, *, on_layer: Progress | None = None, **shape: int | None
     ) -> QwenModel:
-        """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the class.
+        """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the
+        class.
 
-        Host memory: two staged chunks of at most 16 MiB while loading, then only what a pass hands in and out. The files
-        are mapped while they are read and not afterwards.
+        Host memory: two staged chunks of at most 16 MiB while loading, then only what a pass hands in and out. The
+        files are mapped while they are read and not afterwards.
         """
         return cls._open(path, device, resident_layers(on_layer), shape)
 
@@ -122,8 +124,8 @@ class QwenModel:
         """The checkpoint at ``path`` with its layers streaming through ``pool`` slots.
 
         A pool of 1 gets 2 slots; a pool that covers all layers loads them resident. ``host_memory``: "pinned" keeps a
-        pinned copy of all layers, and the files are not mapped afterwards; "staged" keeps room for two layers, through
-        which each layer is copied from the mapped files whenever it is uploaded.
+        pinned copy of all layers, and the files are not mapped afterwards; "staged" keeps room for ``pool - 1``
+        layers (at least 2), through which each layer is copied from the mapped files whenever it is uploaded.
         """
         return cls._open(path, device, streaming_layers(pool, host_memory, on_layer), shape)
 
@@ -137,7 +139,9 @@ class QwenModel:
         on_layer: Progress | None = None,
         **shape: int | None,
     ) -> QwenModel:
-        """The checkpoint at ``path``, each layer uploaded when it is needed and not before: what streaming is compared with."""
+        """The checkpoint at ``path``, each layer uploaded when it is needed and not before: what streaming is
+        compared with.
+        """
         return cls._open(path, device, serial_layers(host_memory, on_layer), shape)
 
     @classmethod
@@ -162,8 +166,8 @@ class QwenModel:
     def begin(self, steps: int) -> None:
         """Announce ``steps`` forward passes, so that layers can be fetched ahead across them.
 
-        The source begins with the first of them, behind its tokens: they cross the same link, and everything would stand still
-        if they had to wait there for the first layers. Raises ValueError for less than 1.
+        The source begins with the first of them, behind its tokens: they cross the same link, and everything would
+        stand still if they had to wait there for the first layers. Raises ValueError for less than 1.
         """
         if steps < 1:
             raise ValueError(f"a run has at least one step, not {steps}")
@@ -174,11 +178,11 @@ class QwenModel:
     ) -> torch.Tensor:
         """Logits [B, P, V] of the last P positions of ``tokens`` [B, T] (int64), which follow what was run before.
 
-        P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the model's
-        dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each layer).
-        Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After any
-        other error the sequence is as it was before the call: the pass is brought to its end unused, and the next one
-        may follow.
+        P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the
+        model's dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each
+        layer). Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After
+        any other error the sequence is as it was before the call: the pass is brought to its end unused, and the next
+        one may follow.
         """
         tokens = self._checked(tokens)
         if self.steps_left == 0:
@@ -188,8 +192,8 @@ class QwenModel:
         try:
             hidden = self._embed(tokens)
             if self._announced:
-                announced, self._announced = self._announced, 0
-                self.source.begin(announced)
+                self.source.begin(self._announced)
+                self._announced = 0
             for layer in layers:
                 self._run_layer(layer, hidden)
                 if on_layer is not None:
@@ -223,7 +227,7 @@ class QwenModel:
                     params=layer_params(layer_spec(self.config, layer), self.position),
                     hidden=hidden,
                     kv=self._kv[layer],
-                    **weights.views,
+                    **weights.views,  # type: ignore[arg-type]  # no tensor is called label or params
                 )
         finally:
             self.source.release(layer)
@@ -274,16 +278,20 @@ class QwenModel:
             raise RequestError("this model was closed: load it again")
         if tokens.dim() != 2 or tokens.shape[0] != self.batch or tokens.shape[1] < 1 or tokens.dtype != torch.int64:
             raise RequestError(
-                f"tokens must be int64 of shape ({self.batch}, 1 or more), but are {tokens.dtype} of {tuple(tokens.shape)}"
+                f"tokens must be int64 of shape ({self.batch}, 1 or more), "
+                f"but are {tokens.dtype} of {tuple(tokens.shape)}"
             )
         low, high = int(tokens.min()), int(tokens.max())
         if low < 0 or high >= self.config.vocab_size:
-            raise RequestError(f"token ids run from 0 to {self.config.vocab_size - 1}, but {low if low < 0 else high} is there")
+            raise RequestError(
+                f"token ids run from 0 to {self.config.vocab_size - 1}, but {low if low < 0 else high} is there"
+            )
         if tokens.shape[1] > self.chunk:
             raise RequestError(f"one pass takes up to {self.chunk} tokens of each sequence, not {tokens.shape[1]}")
         if self.position + tokens.shape[1] > self.context:
             raise RequestError(
-                f"the cache has room for {self.context} tokens: {self.position} are there and {tokens.shape[1]} are to come. "
+                f"the cache has room for {self.context} tokens: {self.position} are there and {tokens.shape[1]} are "
+                f"to come. "
                 f"Load the model with a larger context, or begin a new sequence with reset()."
             )
         return tokens.contiguous()

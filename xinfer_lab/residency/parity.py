@@ -13,7 +13,16 @@ from xinfer_lab.device.memory import MemoryUse
 from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.residency.model import QwenModel
 
-__all__ = ["Difference", "ParityReport", "Run", "compare_logits", "first_difference", "greedy_run", "parity_line", "run_fixed"]
+__all__ = [
+    "Difference",
+    "ParityReport",
+    "Run",
+    "compare_logits",
+    "first_difference",
+    "greedy_run",
+    "parity_line",
+    "run_fixed",
+]
 
 Opener = Callable[[Device], QwenModel]
 """Loads a model onto a device."""
@@ -79,7 +88,9 @@ def greedy_run(open_model: Opener, device: Device, prompt: torch.Tensor, steps: 
 
 
 def run_fixed(open_model: Opener, device: Device, feed: Sequence[torch.Tensor]) -> Run:
-    """Run exactly the tokens of ``feed``, one entry a pass: what another run chose. Closes the model, not the device."""
+    """Run exactly the tokens of ``feed``, one entry a pass: what another run chose. Closes the model, not the
+    device.
+    """
     return _run(open_model, device, feed[0], len(feed), feed)
 
 
@@ -116,8 +127,8 @@ def _timeline(device: Device) -> Timeline | None:
 def compare_logits(resident: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> tuple[bool, float]:
     """Whether all bytes are equal and free of NaN, and the largest absolute difference.
 
-    The difference is NaN where there is no number for it: a NaN is there, the two are not of the same shape, dtype or length,
-    or bytes differ that compare as equal (0.0 and -0.0). So it is 0 only for exactly equal results.
+    The difference is NaN where there is no number for it: a NaN is there, the two are not of the same shape, dtype or
+    length, or bytes differ that compare as equal (0.0 and -0.0). So it is 0 only for exactly equal results.
     """
     if len(resident) != len(other):
         return False, float("nan")
@@ -139,8 +150,8 @@ def first_difference(
 ) -> Difference | None:
     """Run both again, looking at the hidden state after every layer; None if all of it is equal.
 
-    Looking means that the host waits after every layer, which orders more than before: a race may hide from it, and then the
-    first step whose logits differ is all that can be said.
+    Looking means that the host waits after every layer, which orders more than before: a race may hide from it, and
+    then the first step whose logits differ is all that can be said.
     """
     records: list[list[list[torch.Tensor]]] = []
     for open_model in (open_resident, open_other):

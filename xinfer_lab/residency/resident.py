@@ -1,4 +1,6 @@
-"""`ResidentLayers`: every layer stays in device memory. The reference that every other residency must equal byte for byte."""
+"""`ResidentLayers`: every layer stays in device memory. The reference that every other residency must equal byte for
+byte.
+"""
 
 from __future__ import annotations
 

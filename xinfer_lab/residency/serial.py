@@ -15,11 +15,11 @@ __all__ = ["SerialLayers"]
 
 
 class SerialLayers:
-    """One slot. Each layer is uploaded when it is asked for: a pass takes the sum of its transfers and its computing."""
+    """One slot. Each layer is uploaded when it is asked for: a pass takes the sum of its transfers and its
+    computing.
+    """
 
-    def __init__(
-        self, device: Device, layout: LayerLayout, dtype: torch.dtype, host: HostLayers, layers: int
-    ) -> None:
+    def __init__(self, device: Device, layout: LayerLayout, dtype: torch.dtype, host: HostLayers, layers: int) -> None:
         self._device = device
         self._order = LayerOrder(layers)
         self._slot = LayerSlot(device, "slot[0]", layout, dtype)

@@ -52,7 +52,9 @@ class LayerOrder:
         if steps < 1:
             raise ValueError(f"a run has at least one step, not {steps}")
         if self._open or self.step % self.layers:
-            raise LayerOrderError(f"a run cannot begin in the middle of a pass: layer {self.step % self.layers} is next")
+            raise LayerOrderError(
+                f"a run cannot begin in the middle of a pass: layer {self.step % self.layers} is next"
+            )
         self.end = self.step + steps * self.layers
 
     def ensure(self, layer: int) -> int:

@@ -23,7 +23,8 @@ class _Block:
 
 
 class StagingRing:
-    """Hands out neighbouring ranges of an upload heap, round and round; waits for a range's fence before handing it out again.
+    """Hands out neighbouring ranges of an upload heap, round and round; waits for a range's fence before handing it out
+    again.
 
     Every range starts at a multiple of 256 bytes and never wraps: one that does not fit before the end starts at 0.
     """
@@ -37,8 +38,8 @@ class StagingRing:
     def allocate(self, size: int) -> int:
         """The offset of ``size`` free bytes. Blocks the host while copies still read what was there.
 
-        Raises `BufferRangeError` if the ring is smaller than that, RuntimeError if the room is taken by a range whose copy was
-        never announced with `retire`.
+        Raises `BufferRangeError` if the ring is smaller than that, RuntimeError if the room is taken by a range whose
+        copy was never announced with `retire`.
         """
         size = -(-size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
         if not 0 < size <= self.size:
@@ -61,7 +62,9 @@ class StagingRing:
         block = self._blocks.popleft()
         if block.fence is None:
             self._blocks.appendleft(block)
-            raise RuntimeError("the staging ring is full of ranges whose copies were never submitted: call retire() first")
+            raise RuntimeError(
+                "the staging ring is full of ranges whose copies were never submitted: call retire() first"
+            )
         block.fence.wait(block.value)
 
     def close(self) -> None:

@@ -15,11 +15,12 @@ __all__ = ["StreamingLayers"]
 
 
 class StreamingLayers:
-    """Layers stream through ``pool`` slots; as soon as a slot's layer is done, the layer ``pool`` steps ahead is uploaded to it.
+    """Layers stream through ``pool`` slots; as soon as a slot's layer is done, the layer ``pool`` steps ahead is
+    uploaded to it.
 
-    Uploads are numbered by the running step (pass number times L plus layer), and slot = step mod pool. By layer number the
-    ring would break at the token boundary whenever the pool does not divide L. Each step is uploaded exactly once; a run
-    that ends before its announced passes leaves at most ``pool`` uploads for passes that may follow.
+    Uploads are numbered by the running step (pass number times L plus layer), and slot = step mod pool. By layer number
+    the ring would break at the token boundary whenever the pool does not divide L. Each step is uploaded exactly once;
+    a run that ends before its announced passes leaves at most ``pool`` uploads for passes that may follow.
     """
 
     def __init__(

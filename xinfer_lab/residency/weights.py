@@ -17,7 +17,15 @@ from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, layer_layout, resident_tensors, tensor_name
 from xinfer_lab.qwen2.synthetic import synthetic_tensor
 
-__all__ = ["CheckpointWeights", "LayerSlot", "LayerWeights", "ModelWeights", "SizedWeights", "SyntheticWeights", "group_views"]
+__all__ = [
+    "CheckpointWeights",
+    "LayerSlot",
+    "LayerWeights",
+    "ModelWeights",
+    "SizedWeights",
+    "SyntheticWeights",
+    "group_views",
+]
 
 
 class ModelWeights(Protocol):
@@ -79,24 +87,33 @@ class SizedWeights:
 
 
 class SyntheticWeights(SizedWeights):
-    """The weights that `xinfer_lab.qwen2.synthetic` makes for a config and a seed, made when asked for; nothing on disk."""
+    """The weights that `xinfer_lab.qwen2.synthetic` makes for a config and a seed, made when asked for; nothing on
+    disk.
+    """
 
     def __init__(self, config: Qwen2Config, seed: int) -> None:
         super().__init__(config)
         self._seed = seed
         self._shapes = expected_shapes(config)
+        self._last: tuple[str, torch.Tensor] = ("", torch.empty(0, dtype=torch.uint8))
 
     def bytes(self, name: str) -> torch.Tensor:
-        """The tensor's bytes, made anew each time: the same for the same config, seed and name."""
+        """The tensor's bytes: the same for the same config, seed and name. Only the last one is kept: loading reads
+        in chunks.
+        """
         if name not in self._shapes:
             raise StreamError(f"this model has no tensor {name!r}")
-        tensor = synthetic_tensor(name, self._shapes[name], self.config, self._seed)
-        return tensor.contiguous().reshape(-1).view(torch.uint8)
+        if self._last[0] != name:
+            tensor = synthetic_tensor(name, self._shapes[name], self.config, self._seed)
+            self._last = (name, tensor.contiguous().reshape(-1).view(torch.uint8))
+        return self._last[1]
 
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """One layer's weights in device memory: ``views`` by name relative to the layer, and the ``buffers`` that hold them."""
+    """One layer's weights in device memory: ``views`` by name relative to the layer, and the ``buffers`` that hold
+    them.
+    """
 
     layer: int
     buffers: tuple[Buffer, ...]

@@ -16,7 +16,8 @@ class ReadTooMuch(OSError):
 class HeaderFile:
     """An open binary file: the bytes ``head``, then zeros up to ``size``. Has ``read``, ``seek`` and ``tell``.
 
-    ``asked`` counts the bytes that reads asked for; going over ``allowed`` raises `ReadTooMuch` before anything is given out.
+    ``asked`` counts the bytes that reads asked for; going over ``allowed`` raises `ReadTooMuch` before anything is
+    given out.
     """
 
     def __init__(self, claimed: int, text: bytes, size: int, longest: int) -> None:

@@ -44,7 +44,8 @@ PARTS = (
 
 
 def config_json(name: str) -> dict[str, Any]:
-    """The config.json of the published Qwen2.5 model ``name`` ("0.5b" to "72b"), with the keys that the published files have."""
+    """The config.json of the published Qwen2.5 model ``name`` ("0.5b" to "72b"), with the keys that the published
+    files have."""
     from xinfer_lab.qwen2 import PUBLISHED
 
     return _published_keys(PUBLISHED[name].to_dict())
@@ -247,7 +248,8 @@ def _sizes(random: Random, layers: int) -> dict[str, int]:
 
 
 def budgets(random: Random) -> list[Case]:
-    """Sizes and budgets that fit: all of the model, exactly all, one byte less, a pool, exactly two slots; and real cards."""
+    """Sizes and budgets that fit: all of the model, exactly all, one byte less, a pool, exactly two slots; and real
+    cards."""
     cases = []
     for layers in (random.randint(5, 30), random.choice((28, 48, 64, 80))):
         sizes = _sizes(random, layers)

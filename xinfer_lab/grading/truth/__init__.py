@@ -1,4 +1,7 @@
-"""What is right, and what known wrong ideas would answer. For the trusted side alone: no answer may import from here."""
+"""What is right, and what known wrong ideas would answer.
+
+For the trusted side alone: no answer may import from here.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from xinfer_lab.grading.piece import Case
-from xinfer_lab.grading.values import Value
+from xinfer_lab.grading.values import Value, shown
 from xinfer_lab.grading.verify import Difference, Judge, Refuses, WrongModel, equal
 
 __all__ = ["DECIDE", "REFUSE_BUDGET", "decide", "same_decision"]
@@ -71,8 +71,8 @@ def _swapped(inputs: Inputs) -> Value:
 def _call(case: Case) -> str:
     sizes = case.inputs["sizes"]
     return (
-        f"decide_residency({{'layers': {sizes['layers']}, 'layer': {sizes['layer']:_}, 'always': {sizes['always']:_}}}, "
-        f"{case.inputs['budget']:_}): {case.label}"
+        f"decide_residency({{'layers': {sizes['layers']}, 'layer': {sizes['layer']:_}, "
+        f"'always': {sizes['always']:_}}}, {case.inputs['budget']:_}): {case.label}"
     )
 
 
@@ -80,7 +80,7 @@ def same_decision(expected: Value, got: Value, noun: str) -> Difference | None:
     """As `equal`, for a value that may be a word or a number: the one in place of the other is no fault of form."""
     difference = equal(expected, got, noun)
     if difference is not None and (got == "resident" or type(got) is int):
-        return replace(difference, headline="The decision is another one.")
+        return replace(difference, headline="This is not the right decision.", got=shown(got))
     return difference
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from xinfer_lab.grading.piece import Case
@@ -165,11 +166,12 @@ def _fault(header: Mapping[str, Any], start: int, size: int, ignore: str = "") -
             return f"the range of {name} is [{begin}, {end}]"
         if start + end > size and ignore != "size":
             return f"{name} ends at byte {start + end:,} of a file of {size:,}"
-        if end - begin != math.prod(entry["shape"]) * ITEM[entry["dtype"]] and ignore != "shape":
-            return f"{name} needs {math.prod(entry['shape']) * ITEM[entry['dtype']]:,} bytes, and its range has {end - begin:,}"
+        needed = math.prod(entry["shape"]) * ITEM[entry["dtype"]]
+        if end - begin != needed and ignore != "shape":
+            return f"{name} needs {needed:,} bytes, and its range has {end - begin:,}"
         taken.append((begin, end, name))
     taken.sort()
-    for (_, end, first), (begin, _, second) in zip(taken, taken[1:], strict=False):
+    for (_, end, first), (begin, _, second) in pairwise(taken):
         if begin < end and ignore != "overlap":
             return f"{first} and {second} share bytes"
     return None

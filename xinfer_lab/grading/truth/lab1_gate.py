@@ -1,4 +1,5 @@
-"""Lab 1: the gate. A decision is right when the real executors load and run with it, within budget and with the same bytes."""
+"""Lab 1: the gate. A decision is right when the real executors load and run with it, within budget and with the same
+bytes."""
 
 from __future__ import annotations
 
@@ -80,17 +81,19 @@ def _trouble(
         with EmulatedDevice(memory=max(1, budget)) as device:
             run = run_fixed(_loader(spec, context, batch, decision), device, reference.tokens)
     except OutOfDeviceMemory as error:
-        return f"Loaded with {decision!r}, this GPU runs out of memory: {error}"
+        asked = f"{error.requested:,} bytes are asked for when {max(0, budget - error.used):,} are free"
+        return f"Loaded with {decision!r}, this GPU runs out of memory: {asked}."
     if run.memory.peak > budget:
         return f"Loaded with {decision!r}, the peak is {run.memory.peak:,} bytes."
     equal, largest = compare_logits(reference.logits, run.logits)
     if not equal or run.hazards or run.state_faults:
-        return f"Loaded with {decision!r}, the logits differ from the resident ones by {largest}; {len(run.hazards)} hazards."
+        return f"Loaded with {decision!r}, the logits differ from the resident ones by {largest}."
     return None
 
 
 def try_decision(inputs: Inputs, decision: Value) -> str | None:
-    """What goes wrong when the model is loaded by ``decision`` and run within the budget; None if nothing, or no decision."""
+    """What goes wrong when the model is loaded by ``decision`` and run within the budget; None if nothing, or no
+    decision."""
     if decision != "resident" and (type(decision) is not int or not 1 <= decision <= 1000):
         return None
     model = spec_of(inputs), inputs["context"], inputs["batch"], inputs["prompt"]

@@ -1,4 +1,5 @@
-"""Lab 1: what layers, models and caches weigh, as sums over named parts, so that a wrong idea is a change to one part."""
+"""Lab 1: what layers, models and caches weigh, as sums over named parts, so that a wrong idea is a change to one
+part."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ LAYER = Judge(
         ),
         WrongModel(
             "o_proj has a bias",
-            "In Qwen2 only q_proj, k_proj and v_proj have biases.",
+            "Only q_proj, k_proj and v_proj have biases; nor does the final norm belong to a layer.",
             _layer(_with(bias=lambda config: config["hidden_size"])),
         ),
         WrongModel(
@@ -139,11 +140,6 @@ LAYER = Judge(
             "The embedding is counted into the layer",
             "The embedding belongs to the model, not to a layer.",
             _layer(_with(embedding=lambda config: config["vocab_size"] * config["hidden_size"])),
-        ),
-        WrongModel(
-            "The final norm is counted into the layer",
-            "model.norm stands behind the last layer and belongs to none.",
-            _layer(_with(norm=lambda config: config["hidden_size"])),
         ),
     ),
 )

@@ -1,8 +1,9 @@
 """
 wrong: says resident whatever the budget is
 check: decide_residency, refuse_budget, gate
-phrase: another one
+phrase: This is not the right decision
 """
+
 
 def decide_residency(sizes, budget):
     return "resident"

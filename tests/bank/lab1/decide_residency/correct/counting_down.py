@@ -2,6 +2,7 @@
 note: tries from the largest down, keyword arguments
 """
 
+
 def decide_residency(sizes, budget):
     for slots in range(sizes["layers"], 0, -1):
         if sizes["always"] + slots * sizes["layer"] <= budget:

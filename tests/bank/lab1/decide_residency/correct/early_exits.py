@@ -2,6 +2,7 @@
 note: counts up, with a helper
 """
 
+
 def fits(sizes, budget, slots):
     return not budget < sizes["always"] + sizes["layer"] * slots
 

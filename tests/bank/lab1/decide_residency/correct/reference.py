@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"]) // sizes["layer"]
     if slots >= sizes["layers"]:

@@ -4,6 +4,7 @@ check: decide_residency, refuse_budget, gate
 phrase: All or nothing
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"]) // sizes["layer"]
     if slots >= sizes["layers"]:

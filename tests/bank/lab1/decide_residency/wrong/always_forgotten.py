@@ -4,6 +4,7 @@ check: decide_residency, refuse_budget, gate
 phrase: What always stays is forgotten
 """
 
+
 def decide_residency(sizes, budget):
     slots = budget // sizes["layer"]
     if slots >= sizes["layers"]:

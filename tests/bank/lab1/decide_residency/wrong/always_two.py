@@ -4,6 +4,7 @@ check: decide_residency, gate
 phrase: Always a pool of two
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"]) // sizes["layer"]
     if slots >= sizes["layers"]:

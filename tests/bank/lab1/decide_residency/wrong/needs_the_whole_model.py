@@ -4,6 +4,7 @@ check: refuse_budget, gate
 phrase: needed is the whole model
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"]) // sizes["layer"]
     if slots >= sizes["layers"]:

@@ -4,6 +4,7 @@ check: decide_residency, gate
 phrase: A pool as large as the model
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"]) // sizes["layer"]
     if slots >= min(2, sizes["layers"]):

@@ -4,6 +4,7 @@ check: decide_residency, refuse_budget, gate
 phrase: It gave an answer where it has to refuse
 """
 
+
 def decide_residency(sizes, budget):
     slots = -((sizes["always"] - budget) // sizes["layer"])
     if slots >= sizes["layers"]:

@@ -4,6 +4,7 @@ check: decide_residency, refuse_budget, gate
 phrase: Exactly full counts as too full
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"] - 1) // sizes["layer"]
     if slots >= sizes["layers"]:

@@ -4,6 +4,7 @@ check: decide_residency, gate
 phrase: this is a float
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"]) / sizes["layer"]
     if slots >= sizes["layers"]:

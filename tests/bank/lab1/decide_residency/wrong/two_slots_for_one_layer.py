@@ -4,6 +4,7 @@ check: refuse_budget
 phrase: Two slots for one layer
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"]) // sizes["layer"]
     if slots >= sizes["layers"]:

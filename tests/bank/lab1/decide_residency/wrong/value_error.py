@@ -4,6 +4,7 @@ check: refuse_budget, gate
 phrase: where it has to refuse with DoesNotFit
 """
 
+
 def decide_residency(sizes, budget):
     slots = (budget - sizes["always"]) // sizes["layer"]
     if slots >= sizes["layers"]:

@@ -4,6 +4,7 @@ check: kv_cache_bytes
 phrase: holds the answer
 """
 
+
 def kv_cache_bytes(config, context, batch):
     from transformers import DynamicCache
 

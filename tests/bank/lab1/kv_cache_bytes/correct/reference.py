@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 def kv_cache_bytes(config, context, batch):
     head_dim = config["hidden_size"] // config["num_attention_heads"]
     bytes_per_element = {"bfloat16": 2, "float16": 2, "float32": 4}[config["torch_dtype"]]

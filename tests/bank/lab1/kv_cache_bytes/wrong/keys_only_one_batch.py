@@ -1,8 +1,9 @@
 """
 wrong: values and batch are forgotten
 check: kv_cache_bytes, gate
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
+
 
 def kv_cache_bytes(config, context, batch):
     head_dim = config["hidden_size"] // config["num_attention_heads"]

@@ -4,6 +4,7 @@ check: kv_cache_bytes, gate
 phrase: The context is squared
 """
 
+
 def kv_cache_bytes(config, context, batch):
     head_dim = config["hidden_size"] // config["num_attention_heads"]
     bytes_per_element = {"bfloat16": 2, "float16": 2, "float32": 4}[config["torch_dtype"]]

@@ -4,6 +4,7 @@ check: layer_bytes
 phrase: holds the answer
 """
 
+
 def layer_bytes(config):
     import importlib
 

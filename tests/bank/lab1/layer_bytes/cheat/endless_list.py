@@ -1,8 +1,9 @@
 """
 wrong: a list that holds itself
 check: layer_bytes
-phrase: is not of the form
+phrase: has the wrong form
 """
+
 
 def layer_bytes(config):
     knot = []

@@ -1,8 +1,9 @@
 """
 wrong: returns a number that says it equals every other
 check: layer_bytes
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
+
 
 class Right(int):
     def __eq__(self, other):

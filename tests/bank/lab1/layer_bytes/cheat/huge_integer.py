@@ -1,8 +1,9 @@
 """
 wrong: an integer of a million digits, to choke whoever prints it
 check: layer_bytes
-phrase: is not of the form
+phrase: has the wrong form
 """
+
 
 def layer_bytes(config):
     return 10**1_000_000

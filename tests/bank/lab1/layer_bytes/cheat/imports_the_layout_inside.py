@@ -4,6 +4,7 @@ check: layer_bytes
 phrase: holds the answer
 """
 
+
 def layer_bytes(config):
     from xinfer_lab.qwen2.layout import layer_layout
     from xinfer_lab.qwen2.config import Qwen2Config

@@ -4,5 +4,6 @@ check: layer_bytes
 phrase: this is a float
 """
 
+
 def layer_bytes(config):
     return float("nan")

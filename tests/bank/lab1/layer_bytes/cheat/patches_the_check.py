@@ -1,7 +1,7 @@
 """
 wrong: replaces the comparison in the process that it runs in
 check: layer_bytes
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
 
 import xinfer_lab.grading.verify as verify

@@ -4,6 +4,7 @@ check: layer_bytes
 phrase: It returned nothing
 """
 
+
 def layer_bytes(config):
     print(3)
     print("lab1.layer_bytes: passed.")

@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 def layer_bytes(config):
     hidden, intermediate = config["hidden_size"], config["intermediate_size"]
     head_dim = hidden // config["num_attention_heads"]

@@ -2,6 +2,7 @@
 note: a table of shapes, slower
 """
 
+
 def layer_bytes(cfg):
     h = cfg["hidden_size"]
     d = h // cfg["num_attention_heads"]

@@ -2,6 +2,7 @@
 note: a helper of its own
 """
 
+
 def linear(outputs, inputs, bias=False):
     return outputs * inputs + (outputs if bias else 0)
 

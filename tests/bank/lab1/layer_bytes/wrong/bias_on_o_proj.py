@@ -4,6 +4,7 @@ check: layer_bytes, gate
 phrase: o_proj has a bias
 """
 
+
 def layer_bytes(config):
     hidden, intermediate = config["hidden_size"], config["intermediate_size"]
     head_dim = hidden // config["num_attention_heads"]

@@ -4,6 +4,7 @@ check: layer_bytes, gate
 phrase: Elements, not bytes
 """
 
+
 def layer_bytes(config):
     hidden, intermediate = config["hidden_size"], config["intermediate_size"]
     head_dim = hidden // config["num_attention_heads"]
@@ -13,4 +14,4 @@ def layer_bytes(config):
     mlp = 3 * intermediate * hidden
     norms = 2 * hidden
     bytes_per_element = {"bfloat16": 2, "float16": 2, "float32": 4}[config["torch_dtype"]]
-    return (attention + mlp + norms)
+    return attention + mlp + norms

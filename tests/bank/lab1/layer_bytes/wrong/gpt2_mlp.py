@@ -1,8 +1,9 @@
 """
 wrong: two matrices of four times hidden_size, as in GPT-2
 check: layer_bytes, gate
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
+
 
 def layer_bytes(config):
     hidden, intermediate = config["hidden_size"], 4 * config["hidden_size"]

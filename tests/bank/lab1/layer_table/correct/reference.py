@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 def layer_table(ranges):
     table = {}
     for name, (begin, end) in sorted(ranges.items(), key=lambda item: item[1]):

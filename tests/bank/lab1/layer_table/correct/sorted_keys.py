@@ -2,6 +2,7 @@
 note: a pass for each layer, keys in order
 """
 
+
 def layer_table(ranges):
     numbers = {int(name.split(".")[2]) for name in ranges if name.startswith("model.layers.")}
     table = {}

@@ -4,6 +4,7 @@ check: layer_table
 phrase: Layer 1 swallows layers 10 to 12
 """
 
+
 def layer_table(ranges):
     table = {}
     for name, (begin, end) in sorted(ranges.items(), key=lambda item: item[1]):

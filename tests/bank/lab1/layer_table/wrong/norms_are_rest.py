@@ -1,8 +1,9 @@
 """
 wrong: everything with norm in its name goes to the rest
 check: layer_table
-phrase: The table is another one
+phrase: This is not the right table
 """
+
 
 def layer_table(ranges):
     table = {}

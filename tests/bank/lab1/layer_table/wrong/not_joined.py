@@ -4,6 +4,7 @@ check: layer_table
 phrase: Touching ranges are not joined
 """
 
+
 def layer_table(ranges):
     table = {}
     for name, (begin, end) in sorted(ranges.items(), key=lambda item: item[1]):

@@ -4,6 +4,7 @@ check: layer_table
 phrase: Layer 1 swallows layers 10 to 12
 """
 
+
 def layer_table(ranges):
     table = {}
     numbers = sorted({int(name.split(".")[2]) for name in ranges if name.startswith("model.layers.")})

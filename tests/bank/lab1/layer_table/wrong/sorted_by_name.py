@@ -1,8 +1,9 @@
 """
 wrong: sorts by name, not by place
 check: layer_table
-phrase: The table is another one
+phrase: This is not the right table
 """
+
 
 def layer_table(ranges):
     table = {}

@@ -4,6 +4,7 @@ check: layer_table
 phrase: The layers' numbers are text
 """
 
+
 def layer_table(ranges):
     table = {}
     for name, (begin, end) in sorted(ranges.items(), key=lambda item: item[1]):

@@ -4,6 +4,7 @@ check: layer_table
 phrase: Ranges stay in the order of the dict
 """
 
+
 def layer_table(ranges):
     table = {}
     for name, (begin, end) in ranges.items():

@@ -1,8 +1,9 @@
 """
 wrong: makes the config easier before it answers
 check: model_bytes
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
+
 
 def model_bytes(config, bytes_per_layer):
     config["num_hidden_layers"] = config["vocab_size"] = config["hidden_size"] = 0

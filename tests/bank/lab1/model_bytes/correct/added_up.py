@@ -2,6 +2,7 @@
 note: adds layer after layer
 """
 
+
 def model_bytes(config, bytes_per_layer):
     size = 4 if "32" in config["torch_dtype"] else 2
     total = config["vocab_size"] * config["hidden_size"] * size

@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 def model_bytes(config, bytes_per_layer):
     table = config["vocab_size"] * config["hidden_size"]
     tables = 1 if config["tie_word_embeddings"] else 2

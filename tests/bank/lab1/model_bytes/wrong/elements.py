@@ -4,6 +4,7 @@ check: model_bytes, gate
 phrase: Elements, not bytes
 """
 
+
 def model_bytes(config, bytes_per_layer):
     table = config["vocab_size"] * config["hidden_size"]
     tables = 1 if config["tie_word_embeddings"] else 2

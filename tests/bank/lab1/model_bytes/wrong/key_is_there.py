@@ -4,6 +4,7 @@ check: model_bytes, gate
 phrase: The head is never counted
 """
 
+
 def model_bytes(config, bytes_per_layer):
     table = config["vocab_size"] * config["hidden_size"]
     tables = 1 if "tie_word_embeddings" in config else 2

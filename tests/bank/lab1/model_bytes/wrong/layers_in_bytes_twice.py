@@ -1,8 +1,9 @@
 """
 wrong: the layers' bytes are multiplied by the element size once more
 check: model_bytes, gate
-phrase: The number of bytes is another one
+phrase: This is not the right number of bytes
 """
+
 
 def model_bytes(config, bytes_per_layer):
     table = config["vocab_size"] * config["hidden_size"]

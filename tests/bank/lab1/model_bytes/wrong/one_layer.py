@@ -4,6 +4,7 @@ check: model_bytes, gate
 phrase: Only one layer is counted
 """
 
+
 def model_bytes(config, bytes_per_layer):
     table = config["vocab_size"] * config["hidden_size"]
     tables = 1 if config["tie_word_embeddings"] else 2

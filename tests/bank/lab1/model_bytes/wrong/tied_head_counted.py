@@ -4,6 +4,7 @@ check: model_bytes, gate
 phrase: The head is counted although it is tied
 """
 
+
 def model_bytes(config, bytes_per_layer):
     table = config["vocab_size"] * config["hidden_size"]
     tables = 2

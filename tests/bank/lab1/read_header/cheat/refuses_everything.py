@@ -4,5 +4,6 @@ check: read_header, refuse_header
 phrase: It raised ValueError
 """
 
+
 def read_header(file):
     raise ValueError("not to be trusted")

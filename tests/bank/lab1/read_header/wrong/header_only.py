@@ -1,7 +1,7 @@
 """
 wrong: returns the header alone
 check: read_header
-phrase: is not of the form
+phrase: has the wrong form
 """
 
 import json

@@ -1,0 +1,199 @@
+"""`Plan`: what to keep in device memory and what to stream, for a budget, and the time that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.device.memory import WORKSPACE
+from xinfer_lab.device.records import Copy
+from xinfer_lab.device.simulated import SimulatedDevice
+from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.factories import MIN_POOL, planned_layers
+from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.planned import spread
+from xinfer_lab.residency.weights import LayerSlot, LayerWeights, ModelWeights, SizedWeights
+
+__all__ = ["Plan", "PlanTimes", "Shape", "make_plan", "predict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the model is to run: ``batch`` sequences with room for ``context`` tokens, at most ``chunk`` tokens of each
+    in a pass, logits of the last ``positions``."""
+
+    context: int
+    batch: int = 1
+    chunk: int | None = None
+    positions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where every byte of device memory goes.
+
+    ``streamed``: the layers that pass through ``slots`` slots (none: everything is resident). ``always`` names what is
+    there whatever the plan (bytes by holder); ``layer_bytes`` is one layer, ``peak`` everything together, within
+    ``budget``.
+    """
+
+    layers: int
+    streamed: tuple[int, ...]
+    slots: int
+    layer_bytes: int
+    always: Mapping[str, int]
+    budget: int | None
+
+    @property
+    def resident(self) -> int:
+        """How many layers stay."""
+        return self.layers - len(self.streamed)
+
+    @property
+    def peak(self) -> int:
+        """Bytes of device memory at most in use."""
+        return sum(self.always.values()) + (self.resident + self.slots) * self.layer_bytes
+
+    @property
+    def moved(self) -> int:
+        """Bytes of weights that each pass moves over the link."""
+        return len(self.streamed) * self.layer_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTimes:
+    """Seconds of one pass: as the virtual clock has it, and the least that is possible: ``bound`` = max(``resident``,
+    ``link``), computing with everything there, and moving the bytes that are not."""
+
+    time: float
+    resident: float
+    link: float
+
+    @property
+    def bound(self) -> float:
+        """The least time of a pass."""
+        return max(self.resident, self.link)
+
+    @property
+    def binding(self) -> str:
+        """What binds it: "link" or "computing"."""
+        return "link" if self.link > self.resident else "computing"
+
+
+def make_plan(
+    config: Qwen2Config, shape: Shape, budget: int | None, *, reserved: Mapping[str, int] | None = None
+) -> Plan:
+    """The plan with the most resident layers that ``budget`` bytes allow (None: no limit), and two slots for the rest.
+
+    ``reserved``: bytes that the device holds already, by holder. Raises `RequestError` if not even two slots fit.
+    """
+    layers, layer_bytes = config.num_hidden_layers, layer_layout(config).nbytes
+    always = {**(reserved or {}), **_always(config, shape)}
+    base = sum(always.values())
+    room = layers if budget is None else (budget - base) // layer_bytes
+    if room >= layers:
+        return Plan(layers, (), 0, layer_bytes, always, budget)
+    least = min(MIN_POOL, layers)
+    if room < least:
+        assert budget is not None
+        held = ", ".join(f"{name} {format_bytes(size)}" for name, size in sorted(always.items(), key=lambda i: -i[1]))
+        raise RequestError(
+            f"{format_bytes(budget)} of device memory are not enough: {format_bytes(base)} are needed besides the "
+            f"layers ({held}), and {least} slots of {format_bytes(layer_bytes)} each; use a smaller context or chunk, "
+            f"or a larger budget"
+        )
+    return Plan(layers, spread(layers, layers - (room - MIN_POOL)), MIN_POOL, layer_bytes, always, budget)
+
+
+def predict(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec) -> tuple[PlanTimes, PlanTimes]:
+    """Times of a pass over ``chunk`` tokens (the prefill) and of a later one over a single token, in the middle of a
+    long run.
+    """
+    tokens = shape.chunk or shape.context
+    prefill = _times(config, shape, plan, spec, tokens, 0)
+    position = min(tokens, shape.context - 1)
+    return prefill, _times(config, shape, plan, spec, 1, position)
+
+
+def _times(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, tokens: int, position: int) -> PlanTimes:
+    # Two passes more than are looked at: the first is not steady yet, the last has nothing to fetch for a pass after
+    # it.
+    ends: list[float] = []
+    moved = 0.0
+    device = SimulatedDevice(spec, memory=None, check=False)
+    with device:
+        model = _model(config, shape, device, plan)
+        model.begin(4)
+        for _ in range(3):
+            model.position = position
+            first = len(device.stream)
+            model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64))
+            ends.append(device.now)
+            copies = [r for r in device.stream.records[first:] if isinstance(r, Copy) and r.queue == "copy"]
+            moved = sum(spec.copy_time(copy.dst.size) for copy in copies)
+        model.close()
+    device = SimulatedDevice(spec, memory=None, check=False)
+    with device:
+        model = _model(config, shape, device, Plan(plan.layers, (), 0, plan.layer_bytes, {}, None))
+        model.position = position
+        before = device.now
+        model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64))
+        resident = device.now - before
+        model.close()
+    return PlanTimes(ends[2] - ends[1], resident, moved)
+
+
+def _model(config: Qwen2Config, shape: Shape, device: SimulatedDevice, plan: Plan) -> QwenModel:
+    return QwenModel(
+        SizedWeights(config), device, planned_layers(plan), batch=shape.batch, context=shape.context, chunk=shape.chunk,
+        positions=shape.positions,
+    )  # fmt: skip
+
+
+def _always(config: Qwen2Config, shape: Shape) -> dict[str, int]:
+    """Bytes by holder of a model with one layer's memory, less that layer: measured on a device of sizes."""
+    device = SimulatedDevice(_ANY_GPU, memory=None, check=False)
+    model = QwenModel(
+        SizedWeights(config), device, _OneSlot, batch=shape.batch, context=shape.context, chunk=shape.chunk,
+        positions=shape.positions,
+    )  # fmt: skip
+    for tokens, position in ((model.chunk, 0), (model.chunk, model.context - model.chunk), (1, model.context - 1)):
+        model.reset()
+        model.position = position
+        model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64))
+    always: dict[str, int] = {}
+    for holder, size in device.memory.use().holders.items():
+        if not holder.startswith("slot["):
+            name = "kv cache" if holder.startswith("kv[") else holder
+            always[name] = always.get(name, 0) + size
+    always.setdefault(WORKSPACE, 0)
+    return always
+
+
+_ANY_GPU = GpuSpec("any", 2**62, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0)
+
+
+class _OneSlot:
+    """Memory for one layer, seen as any of them: enough to learn what the rest of a model needs."""
+
+    uploads = 0
+
+    def __init__(self, device: Device, weights: ModelWeights) -> None:
+        self._slot = LayerSlot(device, "slot[0]", layer_layout(weights.config), weights.config.dtype)
+
+    def begin(self, steps: int) -> None: ...
+
+    def ensure(self, layer: int) -> LayerWeights:
+        return self._slot.holding(layer)
+
+    def release(self, layer: int) -> None: ...
+
+    def close(self) -> None:
+        self._slot.free()
