@@ -14,7 +14,7 @@ from typing import Any
 from tests.project import ROOT
 
 BANK = ROOT / "tests" / "bank"
-SOURCES = {"lab1": ROOT / "solutions" / "lab1-residency" / "residency.ipynb"}
+SOURCES = {path.parent.name.partition("-")[0]: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
 CHECK = re.compile(r'^check\("(\w+\.\w+)", (\w+)\)$', re.MULTILINE)
 
 
@@ -70,11 +70,17 @@ def checks_of(lab: str) -> dict[str, str]:
     return {piece: name for cell in notebook(lab) for piece, name in CHECK.findall(cell["source"])}
 
 
+def functions_of(lab: str) -> set[str]:
+    """The functions that the lab asks for."""
+    asked = [cell["source"] for cell in notebook(lab) if cell["nbgrader"] and cell["nbgrader"]["solution"]]
+    return {name for name in checks_of(lab).values() if any(re.search(rf"^def {name}\(", source, re.MULTILINE) for source in asked)}
+
+
 def concerned(lab: str, function: str) -> list[str]:
     """The checks that an answer to ``function`` can pass or fail: its own, and the gate where it is one of its
     parts."""
     plan = next(cell["source"] for cell in notebook(lab) if cell["id"] == "plan")
-    gate = [f"{lab}.gate"] if f"{function}(" in plan else []
+    gate = [f"{lab}.gate"] if re.search(rf"\b{function}\b", plan) else []
     return [piece for piece, name in checks_of(lab).items() if name == function] + gate
 
 

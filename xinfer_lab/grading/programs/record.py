@@ -10,16 +10,23 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
+import torch
+
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.records import Record
 from xinfer_lab.device.stream import CommandStream, record_to_dict
+from xinfer_lab.grading.guard import AnswerTimeout
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.record import SCHEMA, recording
 from xinfer_lab.grading.report import Report
 from xinfer_lab.grading.student_line import PACKAGE, methods_of
 from xinfer_lab.grading.values import Value
 
-__all__ = ["Program", "Runner"]
+__all__ = ["MAX_RECORDS", "Program", "Runner"]
+
+MAX_RECORDS = 8_000
+"""Commands that one case may submit: many times what any right answer needs."""
 
 Runner = Callable[[Any, Mapping[str, Value], Callable[..., Device]], None]
 """Runs an answer on one case: ``run(answer, inputs, open_device)``; ``open_device(**options)`` opens the emulated device to use."""
@@ -59,7 +66,7 @@ class Program:
         devices: list[Device] = []
 
         def open_device(**options: Any) -> Device:
-            devices.append(EmulatedDevice(check=False, **options))
+            devices.append(_Recorder(check=False, **options))
             return devices[-1]
 
         try:
@@ -68,6 +75,15 @@ class Program:
             stream = devices[0].stream if devices else CommandStream()
             note["stream"], note["lines"] = _portable(stream)
             note["methods"] = {name: asdict(line) for name, line in methods_of(answer).items()}
+
+
+class _Recorder(EmulatedDevice):
+    """Stops a program that submits commands without end, long before the time limit would."""
+
+    def submit(self, *records: Record) -> torch.Tensor | None:
+        if len(self.stream) + len(records) > MAX_RECORDS:
+            raise AnswerTimeout(f"stopped after {MAX_RECORDS:,} commands: the answer does not come to an end")
+        return super().submit(*records)
 
 
 def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:

@@ -250,7 +250,7 @@ def host_never_blocks(evidence: Evidence) -> Fault | None:
     last = logits[-1] if logits else len(evidence.stream)
     for index in range(evidence.first_pass, last):
         record = evidence.stream[index]
-        if isinstance(record, HostWait) and record.fence != "done":
+        if isinstance(record, HostWait) and not isinstance(evidence.stream[index + 1], HostRead):
             return Fault(
                 "host-blocks",
                 "The host blocks while the passes run.",

@@ -8,20 +8,21 @@ from typing import Any
 
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.errors import DeviceError, StreamError
-from xinfer_lab.device.records import Allocate
+from xinfer_lab.device.records import HOST, Allocate
+from xinfer_lab.device.rules import StreamRules
 from xinfer_lab.device.simulated import simulate
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.grading.envelope import read_line, read_outcomes, read_raised
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
+from xinfer_lab.grading.programs.record import MAX_RECORDS
 from xinfer_lab.grading.programs.rules import Rule
 from xinfer_lab.grading.report import Drawing, Misconception, Report
 from xinfer_lab.grading.values import BadData, Value
 
 __all__ = ["Named", "ProgramJudge", "verify_program"]
 
-MAX_RECORDS = 20_000
 MAX_BUFFER_BYTES = 2**26
 """A stream may ask for no more host and device memory than this, all its buffers together."""
 
@@ -104,7 +105,12 @@ def _evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Ev
 
 
 def _first_fault(rules: Sequence[Rule], evidence: Evidence) -> Fault | None:
+    admitted = StreamRules(KERNELS)
     try:
+        # No rule has to expect a stream that no device would have taken.
+        for record in evidence.stream:
+            admitted.queues.add(getattr(record, "queue", HOST))
+            admitted.admit(record)
         for rule in rules:
             if (fault := rule(evidence)) is not None:
                 return fault

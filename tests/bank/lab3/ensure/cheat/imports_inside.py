@@ -1,0 +1,10 @@
+"""
+wrong: imports the package's own answer when it is called
+check: ensure, gate
+phrase: module that holds the answer
+"""
+
+def ensure(ring, layer):
+    from xinfer_lab.grading.questions.lab3_parts import _PARTS
+
+    return _PARTS['ensure'](ring, layer)

@@ -1,0 +1,13 @@
+"""
+wrong: asks the package's own answer
+check: ensure, gate
+phrase: holds
+"""
+
+from xinfer_lab.residency.streaming import StreamingLayers
+
+
+def ensure(ring, layer):
+    slot = ring.slot_of(ring.step)
+    weights = StreamingLayers.ensure(ring, layer)
+    return weights

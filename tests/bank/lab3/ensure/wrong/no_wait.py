@@ -1,0 +1,8 @@
+"""
+wrong: takes submitted for arrived
+check: ensure, gate
+phrase: Nobody waits for the copy
+"""
+
+def ensure(ring, layer):
+    return ring.hand_over(ring.slot_of(ring.step), layer)

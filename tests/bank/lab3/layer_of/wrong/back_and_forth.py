@@ -1,0 +1,8 @@
+"""
+wrong: every second pass runs backwards
+check: layer_of, gate
+phrase: Back and forth
+"""
+
+def layer_of(step, layers):
+    return step % layers if step // layers % 2 == 0 else layers - 1 - step % layers

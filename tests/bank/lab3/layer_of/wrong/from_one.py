@@ -1,0 +1,8 @@
+"""
+wrong: counts layers from 1
+check: layer_of, gate
+phrase: Counted from 1
+"""
+
+def layer_of(step, layers):
+    return step % layers + 1

@@ -1,0 +1,8 @@
+"""
+wrong: does not begin again
+check: layer_of, gate
+phrase: The last layer stays
+"""
+
+def layer_of(step, layers):
+    return min(step, layers - 1)

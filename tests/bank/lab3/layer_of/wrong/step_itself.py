@@ -1,0 +1,8 @@
+"""
+wrong: takes the step for the layer
+check: layer_of, gate
+phrase: The step is taken for the layer
+"""
+
+def layer_of(step, layers):
+    return step

@@ -1,0 +1,8 @@
+"""
+wrong: gives the number of the pass
+check: layer_of, gate
+phrase: The pass, not the layer
+"""
+
+def layer_of(step, layers):
+    return step // layers

@@ -1,0 +1,12 @@
+"""
+wrong: overlap always halves
+check: pass_times
+phrase: Half of serial
+"""
+
+def pass_times(layers, t_trans, t_comp):
+    return {
+        "resident": layers * t_comp,
+        "serial": layers * (t_trans + t_comp),
+        "streamed": layers * (t_trans + t_comp) / 2,
+    }

@@ -1,0 +1,12 @@
+"""
+wrong: sees no overlap
+check: pass_times
+phrase: Streaming as long as serial
+"""
+
+def pass_times(layers, t_trans, t_comp):
+    return {
+        "resident": layers * t_comp,
+        "serial": layers * (t_trans + t_comp),
+        "streamed": layers * (t_trans + t_comp),
+    }

@@ -1,0 +1,12 @@
+"""
+wrong: one stage too many
+check: pass_times
+phrase: One stage too many
+"""
+
+def pass_times(layers, t_trans, t_comp):
+    return {
+        "resident": layers * t_comp,
+        "serial": layers * (t_trans + t_comp),
+        "streamed": t_trans + layers * max(t_trans, t_comp) + t_comp,
+    }

@@ -1,0 +1,11 @@
+"""
+wrong: forgets to count what was uploaded
+check: prefetch, prefetch_ahead, gate
+phrase: It did not come to an end
+"""
+
+def prefetch(ring):
+    while ring.uploaded < min(ring.step + len(ring.slots), ring.end):
+        step = ring.uploaded
+        ring.wait_until_read(step)
+        ring.engine.upload(ring.layer_of(step), ring.slot_of(step))

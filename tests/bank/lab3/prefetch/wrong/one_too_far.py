@@ -1,0 +1,12 @@
+"""
+wrong: uploads N + 1 steps ahead
+check: prefetch, prefetch_ahead, gate
+phrase: More than N layers at the start
+"""
+
+def prefetch(ring):
+    while ring.uploaded < min(ring.step + len(ring.slots) + 1, ring.end):
+        step = ring.uploaded
+        ring.wait_until_read(step)
+        ring.engine.upload(ring.layer_of(step), ring.slot_of(step))
+        ring.uploaded += 1

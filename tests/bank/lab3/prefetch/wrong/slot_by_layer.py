@@ -1,0 +1,13 @@
+"""
+wrong: slot by layer index across tokens
+check: prefetch, prefetch_ahead, gate
+phrase: Slot by layer number
+"""
+
+def prefetch(ring):
+    while ring.uploaded < min(ring.step + len(ring.slots), ring.end):
+        step = ring.uploaded
+        layer = ring.layer_of(step)
+        ring.wait_until_read(step)
+        ring.engine.upload(layer, ring.slots[layer % len(ring.slots)])
+        ring.uploaded += 1

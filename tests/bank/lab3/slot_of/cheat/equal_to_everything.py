@@ -1,0 +1,19 @@
+"""
+wrong: returns something that equals everything
+check: slot_of, gate
+phrase: The slot is another one
+"""
+
+class Same(int):
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 0
+
+    def __int__(self):
+        return self
+
+
+def slot_of(step, layers, pool):
+    return Same(layers % pool)

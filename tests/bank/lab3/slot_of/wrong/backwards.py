@@ -1,0 +1,8 @@
+"""
+wrong: goes round the other way, which works but is not what is asked for
+check: slot_of
+phrase: Backwards
+"""
+
+def slot_of(step, layers, pool):
+    return -step % pool

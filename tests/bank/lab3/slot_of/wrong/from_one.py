@@ -1,0 +1,8 @@
+"""
+wrong: counts slots from 1
+check: slot_of, gate
+phrase: Counted from 1
+"""
+
+def slot_of(step, layers, pool):
+    return step % pool + 1

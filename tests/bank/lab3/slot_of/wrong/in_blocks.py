@@ -1,0 +1,8 @@
+"""
+wrong: neighbouring steps share a slot
+check: slot_of, gate
+phrase: Blocks, not turns
+"""
+
+def slot_of(step, layers, pool):
+    return step // pool % pool

@@ -1,0 +1,8 @@
+"""
+wrong: one slot more than there is
+check: slot_of, gate
+phrase: One slot too many
+"""
+
+def slot_of(step, layers, pool):
+    return step % (pool + 1)

@@ -1,0 +1,8 @@
+"""
+wrong: adds the pass to the layer
+check: slot_of, gate
+phrase: Shifted by one with each pass
+"""
+
+def slot_of(step, layers, pool):
+    return (step % layers + step // layers) % pool

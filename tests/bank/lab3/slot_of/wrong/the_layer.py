@@ -1,0 +1,8 @@
+"""
+wrong: takes the layer for the slot
+check: slot_of, gate
+phrase: The layer is taken for the slot
+"""
+
+def slot_of(step, layers, pool):
+    return step % layers

@@ -1,0 +1,8 @@
+"""
+wrong: takes the step for the slot
+check: slot_of, gate
+phrase: The step is taken for the slot
+"""
+
+def slot_of(step, layers, pool):
+    return step

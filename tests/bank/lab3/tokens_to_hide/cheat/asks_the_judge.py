@@ -1,0 +1,10 @@
+"""
+wrong: asks the module that knows
+check: tokens_to_hide
+phrase: module that holds the answer
+"""
+
+def tokens_to_hide(layer_bytes, flops_per_token, gpu):
+    from xinfer_lab.grading.truth.lab3_hiding import TOKENS_TO_HIDE
+
+    return TOKENS_TO_HIDE.truth({})

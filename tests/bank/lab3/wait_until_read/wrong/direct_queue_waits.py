@@ -1,0 +1,10 @@
+"""
+wrong: waits on the wrong queue
+check: wait_until_read, gate
+phrase: The wrong queue waits
+"""
+
+def wait_until_read(ring, step):
+    pool = len(ring.slots)
+    if step >= pool:
+        ring.device.direct_queue.wait(ring.consumed, step - pool + 1)

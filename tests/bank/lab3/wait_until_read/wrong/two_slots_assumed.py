@@ -1,0 +1,9 @@
+"""
+wrong: thinks that every pool has two slots
+check: wait_until_read, gate
+phrase: Wait before signal
+"""
+
+def wait_until_read(ring, step):
+    if step >= 2:
+        ring.device.copy_queue.wait(ring.consumed, step - 1)

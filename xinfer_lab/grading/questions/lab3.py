@@ -1,0 +1,98 @@
+"""The pieces of Lab 3, double-buffering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.grading.piece import Case, Observed, Piece, Question
+from xinfer_lab.grading.programs.model_case import ModelCase, run_model
+from xinfer_lab.grading.programs.record import Program, Runner
+from xinfer_lab.grading.questions import lab3_cases as cases
+from xinfer_lab.grading.questions.lab3_parts import neighbours
+from xinfer_lab.grading.values import Value
+from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.host import PinnedLayers
+from xinfer_lab.residency.ring import SlotRing, streaming_from
+from xinfer_lab.residency.weights import ModelWeights
+
+__all__ = ["PIECES"]
+
+DENIED = ("xinfer_lab.residency.streaming", "xinfer_lab.grading.questions")
+
+Inputs = Mapping[str, Value]
+
+
+def _arguments(*names: str) -> Callable[[Any, Inputs, Observed], object]:
+    def ask(answer: Any, inputs: Inputs, observed: Observed) -> object:
+        return answer(*(inputs[name] for name in names))
+
+    return ask
+
+
+def _itself(answer: Any, inputs: Inputs, observed: Observed) -> object:
+    return answer
+
+
+def _tokens(answer: Any, inputs: Inputs, observed: Observed) -> object:
+    return answer(inputs["layer_bytes"], inputs["flops_per_token"], GpuSpec(**inputs["gpu"]))
+
+
+def _once(**inputs: Value) -> Callable[[Random], list[Case]]:
+    return lambda random: [Case("your prediction" if "choices" not in inputs else "your choice", inputs)]
+
+
+def _stream(part: str, *, split: bool = False) -> Runner:
+    """Streams a case with the answer as ``part`` beside given ones; ``part`` "" takes all from the answer, a mapping.
+
+    ``split`` announces the last pass on its own, after the others have run.
+    """
+
+    def run(answer: Any, inputs: Inputs, open_device: Callable[..., Device]) -> None:
+        parts = dict(answer) if not part else {**neighbours(part), part: answer}
+        source = streaming_from(**parts)
+
+        def make(device: Device, weights: ModelWeights) -> SlotRing:
+            layout, layers = layer_layout(weights.config), weights.config.num_hidden_layers
+            host = PinnedLayers(device, layout, layers)
+            return source(device, layout, weights.config.dtype, host, layers, case.pool)
+
+        case = ModelCase.of(inputs)
+        device = open_device(memory=case.memory)
+        run_model(case, case.weights(), device, make, runs=(case.steps - 1, 1) if split else None)
+
+    return run
+
+
+def _question(name: str, points: int, drawn: Callable[[Random], list[Case]], ask: Any) -> Question:
+    return Question(f"lab3.{name}", points, drawn, ask, DENIED)
+
+
+def _program(name: str, points: int, part: str, *, split: bool = False) -> Program:
+    drawn = cases.streams if part else cases.gate_streams
+    return Program(f"lab3.{name}", points, drawn, _stream(part, split=split), DENIED, cpu_seconds=5.0)
+
+
+LETTERS = ["A", "B", "C", "D"]
+
+PIECES: tuple[Piece, ...] = (
+    _question("predict_wrap", 1, _once(low=0, high=28), _itself),
+    _question("layer_of", 1, cases.place_cases, _arguments("step", "layers")),
+    _question("slot_of", 2, cases.place_cases, _arguments("step", "layers", "pool")),
+    _question("explain_wrap", 1, _once(choices=LETTERS), _itself),
+    _program("ensure", 3, "ensure"),
+    _question("predict_read", 1, _once(choices=LETTERS), _itself),
+    _program("wait_until_read", 3, "wait_until_read"),
+    _program("prefetch", 2, "prefetch", split=True),
+    _program("prefetch_ahead", 2, "prefetch"),
+    _program("release", 3, "release"),
+    _question("predict_gain", 1, _once(choices=LETTERS), _itself),
+    _question("pass_times", 3, cases.pass_cases, _arguments("layers", "t_trans", "t_comp")),
+    _question("tokens_to_hide", 3, cases.hiding_cases, _tokens),
+    _question("explain_hiding", 1, _once(choices=LETTERS), _itself),
+    _program("gate", 5, ""),
+)
+"""In the notebook's order."""

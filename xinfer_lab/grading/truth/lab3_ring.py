@@ -1,0 +1,253 @@
+"""Lab 3: the judges of the parts that drive the queues, and the wrong ideas behind faults in them."""
+
+from __future__ import annotations
+
+from xinfer_lab.device.records import Signal, Wait
+from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.grading.programs.verify import Named, ProgramJudge
+from xinfer_lab.views.labels import slot_of_buffer
+
+__all__ = ["ENSURE", "GATE", "PREFETCH", "PREFETCH_AHEAD", "RELEASE", "WAIT_UNTIL_READ"]
+
+
+def _waits(evidence: Evidence, queue: str, fence: str) -> list[int]:
+    """The values that ``queue`` waits for, of the fences whose names begin with ``fence``."""
+    records = evidence.stream
+    return [r.value for r in records if isinstance(r, Wait) and r.queue == queue and r.fence.startswith(fence)]
+
+
+def _filled(evidence: Evidence) -> list[tuple[int, int | None]]:
+    """Layer and slot of each upload, in order; the copies of one upload count once."""
+    copies = [(upload.layer, slot_of_buffer(upload.dst.buffer)) for upload in evidence.program.uploads]
+    return [copy for copy, before in zip(copies, [None, *copies], strict=False) if copy != before]
+
+
+def _race(kind: str, evidence: Evidence, fault: Fault) -> bool:
+    return fault.kind == f"hazard:{kind}"
+
+
+def _waits_for_itself(evidence: Evidence, fault: Fault) -> bool:
+    return fault.kind.startswith("hazard") and any(hazard.kind == "self-wait" for hazard in evidence.findings.hazards)
+
+
+def _counts_layers(values: list[int], evidence: Evidence) -> bool:
+    return len(values) > evidence.case.layers >= max(values) and len(set(values)) > 1
+
+
+def _signals_early(evidence: Evidence, fault: Fault) -> bool:
+    computes = evidence.program.computes
+    if not _race("write-after-read", evidence, fault) or not computes:
+        return False
+    first = (r for r in list(evidence.stream)[: computes[0].record] if isinstance(r, Signal))
+    return any(record.fence.startswith("consumed") for record in first)
+
+
+def _refused(words: str, evidence: Evidence, fault: Fault) -> bool:
+    return fault.kind == "raised:FenceError" and words in fault.got
+
+
+def _too_many_at_start(evidence: Evidence, fault: Fault) -> bool:
+    early = fault.kind == "raised:EarlyWait" and fault.got.startswith("the copy queue waits")
+    return early and not evidence.program.computes and len(_filled(evidence)) >= evidence.case.pool
+
+
+def _by_layer(evidence: Evidence, fault: Fault) -> bool:
+    filled, pool, layers = _filled(evidence), evidence.case.pool, evidence.case.layers
+    wrapped = len(filled) > layers and layers % pool != 0
+    return fault.kind == "wrong-layer" and wrapped and all(slot == layer % pool for layer, slot in filled)
+
+
+def _never_refilled(evidence: Evidence, fault: Fault) -> bool:
+    return fault.kind in ("wrong-layer", "not-uploaded") and 0 < len(_filled(evidence)) <= evidence.case.pool
+
+
+def _one_slot(evidence: Evidence, fault: Fault) -> bool:
+    filled = _filled(evidence)
+    return len({slot for _, slot in filled}) == 1 < len(filled) and not fault.kind.startswith("raised")
+
+
+def _second_run(evidence: Evidence, fault: Fault) -> bool:
+    wrong = next((c for c in evidence.program.computes if c.layers != (c.step % evidence.case.layers,)), None)
+    start = (evidence.case.steps - 1) * evidence.case.layers
+    return fault.kind in ("wrong-layer", "not-uploaded") and wrong is not None and wrong.step == start
+
+
+def _serial(evidence: Evidence, fault: Fault) -> bool:
+    computes = evidence.program.computes
+    return fault.kind in ("late-upload", "not-filled", "no-overlap") and all(
+        later.uploads and evidence.ordering.before(earlier.record, min(later.uploads))
+        for earlier, later in zip(computes, computes[1:], strict=False)
+    )
+
+
+def _too_much(evidence: Evidence, fault: Fault) -> bool:
+    return fault.kind == "no-overlap" and any(isinstance(evidence.stream[i], Wait) for i in fault.records)
+
+
+MISCONCEPTIONS = (
+    Named(
+        "The wrong queue waits",
+        "A wait holds back the queue that it is given to. The one that would run too far has to wait: the direct queue for a copy, "
+        "the copy queue for a reader. A queue that waits for its own signal waits for nothing.",
+        _waits_for_itself,
+    ),
+    Named(
+        "More than N layers at the start",
+        "N slots hold N layers. The upload for step s + N has to wait for the reader of step s, and nobody was asked to signal that yet.",
+        _too_many_at_start,
+    ),
+    Named(
+        "Wait before signal",
+        "A wait names a value that was submitted before it. The signal comes first in the program, then what waits for it.",
+        lambda evidence, fault: fault.kind == "raised:EarlyWait",
+    ),
+    Named(
+        "A fence value is used twice",
+        "Values only grow, over all passes: a wait could not tell the second 1 from the first. Number by the running step.",
+        lambda evidence, fault: _refused("the next value must be", evidence, fault),
+    ),
+    Named(
+        "Step 0 signals 0",
+        "A fence starts at 0, so reaching 0 says nothing. Value v means that v steps are done: step 0 signals 1.",
+        lambda evidence, fault: _refused("starts at 0", evidence, fault),
+    ),
+    Named(
+        "The wrong queue signals",
+        "A fence belongs to one queue. The queue that did the work says that it is done.",
+        lambda evidence, fault: _refused("belongs to", evidence, fault),
+    ),
+    Named(
+        "More slots in place of refilled ones",
+        "The plan has room for N slots. A model that fits needs no streaming; one that does not has to take turns.",
+        lambda evidence, fault: fault.kind in ("raised:OutOfDeviceMemory", "over-budget"),
+    ),
+    Named(
+        "Only one slot is used",
+        "With one slot nothing can be copied while a layer is computed: the only slot is being read.",
+        _one_slot,
+    ),
+    Named(
+        "The slots are never refilled",
+        "N slots hold N layers. Each time a layer has been computed, the layer N steps ahead goes where it was.",
+        _never_refilled,
+    ),
+    Named(
+        "Only the first run is uploaded",
+        "begin may be called again. What has to be uploaded follows from the counters, not from a loop over slots.",
+        _second_run,
+    ),
+    Named(
+        "Slot by layer number",
+        "slot = layer % N breaks where one pass ends and the next begins, unless N divides L: the last layers and the first "
+        "ones of the next token then meet in one slot. Number the uploads by the running step.",
+        _by_layer,
+    ),
+    Named(
+        "The signal comes before the read",
+        "A signal says: everything submitted to this queue so far is done. The layer's computing has to be submitted before it.",
+        _signals_early,
+    ),
+    Named(
+        "Waits for the layer, not for the slot",
+        "In the second pass the fence is past every layer number already, so such a wait waits for nothing. The slot knows the "
+        "value of its own last upload: slot.ready.",
+        lambda evidence, fault: (
+            _race("read-after-write", evidence, fault) and _counts_layers(_waits(evidence, "direct", "copied"), evidence)
+        ),
+    ),
+    Named(
+        "Counts layers, not steps",
+        "In the second pass the fence is past every layer number already, so such a wait waits for nothing. Count steps over "
+        "all passes.",
+        lambda evidence, fault: (
+            _race("write-after-read", evidence, fault) and _counts_layers(_waits(evidence, "copy", "consumed"), evidence)
+        ),
+    ),
+    Named(
+        "Nobody waits for the copy",
+        "Submitted is not arrived. The direct queue starts a kernel as soon as it can, whatever the copy queue is at.",
+        lambda evidence, fault: (
+            _race("read-after-write", evidence, fault) and not _waits(evidence, "direct", "copied")
+        ),
+    ),
+    Named(
+        "Nobody waits for the reader",
+        "release is called when the computing has been submitted, not when it is over. The copy queue has to wait before it overwrites.",
+        lambda evidence, fault: (
+            _race("write-after-read", evidence, fault) and not _waits(evidence, "copy", "consumed")
+        ),
+    ),
+    Named(
+        "The wait is not for this slot's copy",
+        "The value that is waited for belongs to an earlier upload. Wait for the value of what was uploaded last into this slot.",
+        lambda evidence, fault: _race("read-after-write", evidence, fault),
+    ),
+    Named(
+        "The wait is not for this slot's reader",
+        "The value that is waited for belongs to an earlier step, or the wait comes after the copy. Before step s is uploaded, step "
+        "s - N must have been computed.",
+        lambda evidence, fault: _race("write-after-read", evidence, fault),
+    ),
+    Named(
+        "Uploaded a second time",
+        "The upload for this step is on its way already: it was submitted N steps ago. What is left to do is to wait for it.",
+        lambda evidence, fault: fault.kind == "uploaded-twice",
+    ),
+    Named(
+        "Serial",
+        "Each upload is submitted only when the layer before it has been handed in, so copying and computing take turns. Fill all "
+        "slots at the start, and refill each as soon as its layer has been computed.",
+        _serial,
+    ),
+    Named(
+        "Not far enough ahead",
+        "With N slots, N uploads can be on their way: as soon as step s has been handed in, the upload for step s + N goes out.",
+        lambda evidence, fault: fault.kind in ("late-upload", "not-filled"),
+    ),
+    Named(
+        "The host waits in place of a queue",
+        "The numbers are right, but while the host blocks it submits nothing, and neither queue has work ahead.",
+        lambda evidence, fault: fault.kind == "host-blocks",
+    ),
+    Named(
+        "Waits for more than the slot",
+        "The numbers are right, but a wait for later work puts in order what could run at the same time.",
+        _too_much,
+    ),
+)
+
+BLAME = {
+    "hazard:read-after-write": "ensure",
+    "hazard:write-after-read": "wait_until_read",
+    "hazard:self-wait": "wait_until_read",
+    "wrong-layer": "slot_of",
+    "not-": "prefetch",
+    "late-upload": "prefetch",
+    "no-overlap": "ensure",
+    "uploaded-twice": "prefetch",
+    "raised:EarlyWait": "wait_until_read",
+    "raised:FenceError": "release",
+}
+
+_RIGHT = (
+    rules.given_inputs_only,
+    rules.right_queues,
+    rules.right_layers,
+    rules.no_hazard,
+    rules.each_step_uploads_once,
+)
+_AHEAD = (rules.host_never_blocks, rules.slots_filled_first, rules.uploads_ahead, rules.uploads_overlap)
+
+
+def _judge(passed: str, *, ahead: bool = True) -> ProgramJudge:
+    asked = (*_RIGHT, *(_AHEAD if ahead else ()), rules.parity)
+    return ProgramJudge(asked, passed, MISCONCEPTIONS, BLAME)
+
+
+ENSURE = _judge("The direct queue waits for its slot's copy, and for no more than that.")
+WAIT_UNTIL_READ = _judge("No slot is overwritten before the direct queue is done with it.")
+PREFETCH = _judge("Every step finds its own layer in its slot, uploaded once.", ahead=False)
+PREFETCH_AHEAD = _judge("Uploads run N steps ahead, beside the computing; the host never blocks.")
+RELEASE = _judge("The slot is given free when it has been read, and refilled at once.")
+GATE = _judge("streaming vs resident max abs diff = 0, no hazard, within budget, copies beside computing.")
