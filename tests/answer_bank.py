@@ -70,10 +70,15 @@ def checks_of(lab: str) -> dict[str, str]:
     return {piece: name for cell in notebook(lab) for piece, name in CHECK.findall(cell["source"])}
 
 
+def defines(source: str, name: str) -> bool:
+    """Whether a cell defines the function or class ``name``."""
+    return re.search(rf"^(def|class) {name}\b", source, re.MULTILINE) is not None
+
+
 def functions_of(lab: str) -> set[str]:
-    """The functions that the lab asks for."""
+    """The functions and classes that the lab asks for."""
     asked = [cell["source"] for cell in notebook(lab) if cell["nbgrader"] and cell["nbgrader"]["solution"]]
-    return {name for name in checks_of(lab).values() if any(re.search(rf"^def {name}\(", source, re.MULTILINE) for source in asked)}
+    return {name for name in checks_of(lab).values() if any(defines(source, name) for source in asked)}
 
 
 def concerned(lab: str, function: str) -> list[str]:
@@ -97,7 +102,7 @@ def assemble(answer: Answer) -> str:
     """One program: the lab's given cells and answers, with ``answer`` in its own cell's place."""
     parts = []
     for _, source in given_and_answers(answer.lab):
-        own = re.search(rf"^def {answer.function}\(", source, re.MULTILINE)
+        own = defines(source, answer.function)
         parts.append(answer.path.read_text(encoding="utf-8") if own else source)
     return "\n\n".join(parts)
 
@@ -106,7 +111,7 @@ def run(answer: Answer) -> dict[str, Any]:
     """The names that are defined once the lab's notebook has run with ``answer`` in it."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for place, source in given_and_answers(answer.lab):
-        if re.search(rf"^def {answer.function}\(", source, re.MULTILINE):
+        if defines(source, answer.function):
             source, place = answer.path.read_text(encoding="utf-8"), f"<{answer.name}>"
             linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
         exec(compile(source, place, "exec"), names)

@@ -147,7 +147,7 @@ def test_every_piece_has_one_check_with_its_points_and_hidden_cases(source: Path
 def test_a_function_to_fill_in_has_its_contract_its_check_and_three_hints(source: Path) -> None:
     cells = read(released(source))["cells"]
     for place, cell in enumerate(cells):
-        if not (mark(cell).get("solution") and re.search(r"^def ", text(cell), re.MULTILINE)):
+        if not (mark(cell).get("solution") and re.search(r"^(def|class) ", text(cell), re.MULTILINE)):
             continue
         following = cells[place + 1 : place + 4]
         assert '"""' in text(cell) and re.search(r'raise NotImplementedError\("fill in about \d+ lines?"\)', text(cell))

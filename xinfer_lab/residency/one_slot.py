@@ -1,4 +1,5 @@
-"""`OneSlot`: what serial streaming keeps account of. It decides nothing; `ensure` and `release` are for the class built on it."""
+"""`OneSlot`: what serial streaming keeps account of. It decides nothing; `ensure` and `release` are for the class
+built on it."""
 
 from __future__ import annotations
 
@@ -26,12 +27,14 @@ class LayerUploader(Protocol):
 
 
 class OneSlot:
-    """One slot that is filled and read in turn, the engine that fills it, a fence for the one that reads it, and a counter.
+    """One slot that is filled and read in turn, the engine that fills it, a fence for the one that reads it, and a
+    counter.
 
-    ``device``: its ``direct_queue`` computes, its ``copy_queue`` uploads. ``engine.upload(layer, slot)`` submits an upload on the copy
-    queue and returns the value that the fence ``engine.copied`` reaches when it has arrived. ``consumed`` is a fence of the direct
-    queue: value v means that v layers have been computed. ``layers`` is how many a pass has; ``step`` counts the layers
-    computed so far over all passes and starts at 0. Nothing here blocks the host, `close` aside.
+    ``device``: its ``direct_queue`` computes, its ``copy_queue`` uploads. ``engine.upload(layer, slot)`` submits an
+    upload on the copy queue and returns the value that the fence ``engine.copied`` reaches when it has arrived.
+    ``consumed`` is a fence of the direct queue: value v means that v layers have been computed. ``layers`` is how
+    many a pass has; ``step`` counts the layers computed so far over all passes and starts at 0. Nothing here blocks
+    the host, `close` aside.
     """
 
     def __init__(self, device: Device, engine: LayerUploader, slot: LayerSlot, layers: int) -> None:

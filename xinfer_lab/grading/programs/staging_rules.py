@@ -1,4 +1,5 @@
-"""What can be asked of a program's host memory: how much is pinned, and that the host waits only where it needs room."""
+"""What can be asked of a program's host memory: how much is pinned, and that the host waits only where it needs
+room."""
 
 from __future__ import annotations
 
@@ -11,12 +12,6 @@ from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.rules import Rule
 
 __all__ = ["pins", "waits_for_room_only"]
-
-
-
-def _own(fence: str) -> bool:
-    """Whether the program around an answer waits for its results by this fence (``done``, ``done.1``, ...)."""
-    return fence.partition(".")[0] == "done"
 
 
 def pins(planned: Callable[[Evidence], int], besides: frozenset[str] = frozenset()) -> Rule:
@@ -54,32 +49,29 @@ def pins(planned: Callable[[Evidence], int], besides: frozenset[str] = frozenset
 def waits_for_room_only(evidence: Evidence) -> Fault | None:
     """The host waits only where it is about to write over what a copy reads, and for no later value than that copy's.
 
-    Asked from the first pass on until the program around the answer has its results.
+    Asked from the first pass on until the program around the answer has its last result.
     """
     known: dict[str, int] = defaultdict(int)
-    for index in range(evidence.first_pass, _results(evidence)):
+    reads = [index for index, record in enumerate(evidence.stream) if isinstance(record, HostRead)]
+    for index in range(evidence.first_pass, reads[-1] if reads else len(evidence.stream)):
         record = evidence.stream[index]
-        if not isinstance(record, HostWait) or _own(record.fence) or record.value <= known[record.fence]:
+        if not isinstance(record, HostWait) or record.value <= known[record.fence]:
             continue
+        if isinstance(evidence.stream[index + 1], HostRead):
+            continue  # the program around the answer waits for its results
         known[record.fence] = record.value
         if (fault := _needless(evidence, index, record)) is not None:
             return fault
     return None
 
 
-def _results(evidence: Evidence) -> int:
-    """The record by which the program has its results: its last host read, or its last wait of its own where it reads nothing."""
-    records = list(enumerate(evidence.stream))
-    reads = [index for index, record in records if isinstance(record, HostRead)]
-    waits = [index for index, record in records if isinstance(record, HostWait) and _own(record.fence)]
-    return (reads or waits or [len(records)])[-1]
-
-
 def _needless(evidence: Evidence, index: int, wait: HostWait) -> Fault | None:
     room = list(_written_next(evidence, index))
     where = " and ".join(map(str, room)) or "nothing"
     got = f"the host waits for {wait.fence} >= {wait.value}"
-    needed = max((_finished_at(evidence, copy, wait.fence, index) for copy in _readers(evidence, index, room)), default=0)
+    needed = max(
+        (_finished_at(evidence, copy, wait.fence, index) for copy in _readers(evidence, index, room)), default=0
+    )
     if needed == 0:
         return Fault(
             "host-waits",
@@ -123,7 +115,8 @@ def _readers(evidence: Evidence, index: int, room: list[Span]) -> Iterator[int]:
 
 
 def _finished_at(evidence: Evidence, copy: int, fence: str, until: int) -> int:
-    """The first value of ``fence`` that the copy's queue signals after it, before record ``until``; 0 if there is none."""
+    """The first value of ``fence`` that the copy's queue signals after it, before record ``until``; 0 if there is
+    none."""
     queue = getattr(evidence.stream[copy], "queue", "")
     for record in list(evidence.stream)[copy:until]:
         if isinstance(record, Signal) and record.fence == fence and record.queue == queue:

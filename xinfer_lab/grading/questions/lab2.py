@@ -1,6 +1,7 @@
 """The pieces of Lab 2, the copy queue.
 
-What stands beside an answer is imported when it is needed: each piece runs where the modules that hold its answer cannot be.
+What stands beside an answer is imported when it is needed: each piece runs where the modules that hold its answer
+cannot be.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ Opener = Callable[..., Device]
 
 @dataclass(frozen=True, slots=True)
 class LayerScript:
-    """Layers of ``model`` that are uploaded one after the other: ``order`` has layer and slot of each. No slot comes twice in a row."""
+    """Layers of ``model`` that are uploaded one after the other: ``order`` has layer and slot of each. No slot comes
+    twice in a row."""
 
     model: ModelCase
     order: tuple[tuple[int, int], ...]
@@ -83,8 +84,11 @@ def layer_scripts(random: Random) -> list[Case]:
     return cases
 
 
-def upload_layers(engine_class: Any, make_ring: Callable[[Device, int], Any], inputs: Mapping[str, Value], opener: Opener) -> None:
-    """Upload the script's layers with an engine of the answer's; the direct queue reads each one while the next is uploaded."""
+def upload_layers(
+    engine_class: Any, make_ring: Callable[[Device, int], Any], inputs: Mapping[str, Value], opener: Opener
+) -> None:
+    """Upload the script's layers with an engine of the answer's; the direct queue reads each one while the next is
+    uploaded."""
     script = LayerScript.of(inputs)
     device = opener()
     weights, layout = script.weights(), script.layout
@@ -139,7 +143,10 @@ def serial_cases(count: int) -> Callable[[Random], list[Case]]:
 
 
 def run_serial(
-    source_class: Any, make_engine: Callable[[Device, LayerLayout], LayerUploader], inputs: Mapping[str, Value], opener: Opener
+    source_class: Any,
+    make_engine: Callable[[Device, LayerLayout], LayerUploader],
+    inputs: Mapping[str, Value],
+    opener: Opener,
 ) -> None:
     """Run the case's model with a layer source of the answer's, over the engine that ``make_engine`` makes."""
 

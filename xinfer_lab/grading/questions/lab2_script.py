@@ -23,10 +23,11 @@ UNIT = 256
 
 @dataclass(frozen=True, slots=True)
 class UploadScript:
-    """Uploads through a ring of ``room`` bytes; each is a list of ranges in bytes, staged one by one and signalled together.
+    """Uploads through a ring of ``room`` bytes; each is a list of ranges in bytes, staged one by one and signalled
+    together.
 
-    ``patient``: the program waits for each upload before it goes on. ``retires``: it tells the ring after which fence value the
-    ranges are free. The bytes of range j of upload k are named ``upload[k][j]`` and drawn from ``seed``.
+    ``patient``: the program waits for each upload before it goes on. ``retires``: it tells the ring after which fence
+    value the ranges are free. The bytes of range j of upload k are named ``upload[k][j]`` and drawn from ``seed``.
     """
 
     room: int
@@ -39,7 +40,13 @@ class UploadScript:
     def of(cls, inputs: Mapping[str, Value]) -> UploadScript:
         """The script that ``inputs`` describe. Raises `BadData` for anything else."""
         match dict(inputs):
-            case {"room": int(room), "uploads": list(uploads), "patient": bool(patient), "retires": bool(retires), "seed": int(seed)}:
+            case {
+                "room": int(room),
+                "uploads": list(uploads),
+                "patient": bool(patient),
+                "retires": bool(retires),
+                "seed": int(seed),
+            }:
                 return cls(room, tuple(tuple(sizes) for sizes in uploads), patient, retires, seed)
         raise BadData("a script has the fields room, uploads, patient, retires and seed")
 
@@ -92,6 +99,7 @@ def play(ring_class: Any, inputs: Mapping[str, Value], open_device: Callable[...
     device = open_device()
     device.sources.mount(script)
     target = device.create_buffer(max(size for _, size in script.ranges), "target")
+    seen = device.create_readback_heap(1, "seen")
     ring = ring_class(device, script.room)
     copied, done = device.create_fence("copied"), device.create_fence("done")
     for k, sizes in enumerate(script.uploads):
@@ -105,22 +113,25 @@ def play(ring_class: Any, inputs: Mapping[str, Value], open_device: Callable[...
         if script.retires:
             ring.retire(copied, k + 1)
         if script.patient or k == len(script.uploads) - 1:
+            device.copy_queue.copy(seen, target.span(0, 1))
             device.copy_queue.signal(done, k + 1)
             done.wait(k + 1)
+            seen.read("uint8", (1,))
     device.close()
 
 
 def _sizes(random: Random, count: int, most: int) -> list[int]:
-    """Sizes that are mostly no multiple of 256; one is."""
-    sizes = [random.randint(1, most - 1) for _ in range(count - 1)]
-    sizes.insert(random.randrange(count), UNIT * random.randint(1, most // UNIT))
+    """Sizes: a multiple of 256, one byte more than one, one byte, and any."""
+    multiples = [UNIT * random.randint(1, most // UNIT), UNIT * random.randint(1, most // UNIT - 1) + 1]
+    sizes = [*multiples, 1, *(random.randint(1, most - 1) for _ in range(count - 3))]
+    random.shuffle(sizes)
     return sizes
 
 
 def aligned_scripts(random: Random) -> list[Case]:
     """Ranges of any size, never more than the ring holds."""
     cases = []
-    for count in (4, random.randint(6, 9)):
+    for count in (5, random.randint(6, 9)):
         sizes = _sizes(random, count, 5 * UNIT)
         room = sum(_up(size) for size in sizes) + UNIT * random.randint(0, 3)
         script = UploadScript(room, tuple((size,) for size in sizes), True, False, random.randrange(2**31))
@@ -133,8 +144,8 @@ def _up(size: int) -> int:
 
 
 def wrapping_scripts(*, patient: bool) -> Callable[[Random], list[Case]]:
-    """Scripts that go round the ring a few times: once a range ends exactly at the ring's end, once one does not fit there, once one
-    takes the whole ring."""
+    """Scripts that go round the ring a few times: once a range ends exactly at the ring's end, once one does not fit
+    there, once one takes the whole ring."""
 
     def drawn(random: Random) -> list[Case]:
         return [_wrapping(random, units, patient) for units in (8, random.randint(9, 14), random.randint(9, 14))]
@@ -179,10 +190,14 @@ def requests(random: Random) -> list[Case]:
         ("the whole ring but for a few bytes", [room - random.randint(1, UNIT - 1)]),
         ("one byte more than the ring has", [room + 1]),
         ("far more than the ring has", [room * random.randint(2, 9)]),
+        ("one byte", [1]),
         ("no bytes", [0]),
         ("less than no bytes", [-random.randint(1, 2 * UNIT)]),
         ("two ranges that fill the ring", [half, room - half]),
-        ("one more when the ring is full of ranges that were never retired", [half, room - half, random.randint(1, UNIT)]),
+        (
+            "one more when the ring is full of ranges that were never retired",
+            [half, room - half, random.randint(1, UNIT)],
+        ),
     ]
     return [Case(f"a ring of {room} bytes, {name}", {"room": room, "sizes": sizes}) for name, sizes in listed]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xinfer_lab.device.records import Allocate, HostWait, HostWrite, Signal
+from xinfer_lab.device.records import Allocate, Copy, HostWait, HostWrite, Signal
 from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.staging_rules import pins, waits_for_room_only
@@ -39,11 +39,17 @@ def in_its_place(evidence: Evidence) -> Fault | None:
         if write.dst.offset == start:
             continue
         got = write.dst.offset
-        before = f", behind {write.dst.buffer}[{wanted[number - 1]}:{wanted[number - 1] + script.ranges[number - 1][1]}]" if number else ""
+        before = (
+            f", behind {write.dst.buffer}[{wanted[number - 1]}:{wanted[number - 1] + script.ranges[number - 1][1]}]"
+            if number
+            else ""
+        )
         aligned = got % UNIT == 0
         return Fault(
             "place" if aligned else "alignment",
-            f"Range {number} starts in the wrong place." if aligned else f"Range {number} starts at no multiple of {UNIT}.",
+            f"Range {number} starts in the wrong place."
+            if aligned
+            else f"Range {number} starts at no multiple of {UNIT}.",
             expected=f"allocate({write.dst.size}) == {start}{before}",
             got=f"{got}" + ("" if aligned else f" = {got // UNIT} x {UNIT} + {got % UNIT}"),
             records=(index,),
@@ -52,11 +58,19 @@ def in_its_place(evidence: Evidence) -> Fault | None:
 
 
 def whole_script(evidence: Evidence) -> Fault | None:
-    """Every range of the script is staged once, in order."""
-    got = [(write.source.name, write.dst.size) for _, write in _writes(evidence)]
-    if got == evidence.case.ranges:
+    """Every range of the script is staged once, in order, and copied from where it was staged."""
+    script: UploadScript = evidence.case
+    staged = [(write.source.name, write.dst.size) for _, write in _writes(evidence)]
+    copied = [record.src for record in evidence.stream if isinstance(record, Copy) and record.dst.buffer == "target"]
+    if staged == script.ranges and copied == [write.dst for _, write in _writes(evidence)]:
         return None
-    return Fault("incomplete", "Other bytes are staged than the script has.", f"{len(evidence.case.ranges)} ranges", f"{len(got)}", show=False)
+    return Fault(
+        "incomplete",
+        "Other bytes are staged or copied than the script has.",
+        expected=f"{len(script.ranges)} ranges, each staged and copied once",
+        got=f"{len(staged)} staged, {len(copied)} copied",
+        show=False,
+    )
 
 
 def _waits(evidence: Evidence, until: int | None = None) -> list[HostWait]:
@@ -94,6 +108,8 @@ def _just_fits(evidence: Evidence, fault: Fault) -> bool:
 
 
 def _one_too_many(evidence: Evidence, fault: Fault) -> bool:
+    if fault.kind != "place":
+        return False
     sizes = [size for _, size in evidence.case.ranges]
     starts = [write.dst.offset for _, write in _writes(evidence)]
     more = [(size // UNIT + 1) * UNIT for size in sizes]
@@ -101,20 +117,35 @@ def _one_too_many(evidence: Evidence, fault: Fault) -> bool:
     for size in more[: len(starts)]:
         expected.append(head)
         head += size
-    return fault.kind == "place" and len(starts) > 1 and starts[:3] == expected[:3]
+    return len(starts) > 1 and starts[:3] == expected[:3]
+
+
+def _only_touches(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the ring refused a range that has no byte in common with any before it."""
+    if fault.kind != "raised:RuntimeError" or not isinstance(evidence.case, UploadScript):
+        return False
+    script, number = evidence.case, len(_writes(evidence))
+    if number >= len(script.ranges):
+        return False
+    sizes = [size for _, size in script.ranges]
+    starts = places(script.room, sizes)
+    start, end = starts[number], starts[number] + sizes[number]
+    return not any(starts[n] < end and start < starts[n] + sizes[n] for n in range(number))
 
 
 RING_MISCONCEPTIONS = (
     Named(
         "A heap for each upload",
-        "Then there is no room to wait for, but all host memory that was ever staged stays pinned. One heap, used round and round.",
+        "Then there is no room to wait for, but all host memory that was ever staged stays pinned. One heap, used "
+        "round and round.",
         lambda evidence, fault: (
             fault.kind == "pinned" and sum(isinstance(r, Allocate) and r.heap == "upload" for r in evidence.stream) > 1
         ),
     ),
     Named(
         "A range runs over the end",
-        "A range is one piece: a copy cannot go on at the beginning. If it does not fit before the end, it starts at 0 and the rest "
+        "A range is one piece: a copy cannot go on at the beginning. If it does not fit before the end, it starts at "
+        "0 and the rest "
         "of the ring stays unused in this round.",
         _over_the_end,
     ),
@@ -125,7 +156,8 @@ RING_MISCONCEPTIONS = (
     ),
     Named(
         "Sizes are not rounded up",
-        f"If ranges follow each other byte by byte, the next one starts anywhere. Round each size up to a multiple of {UNIT}.",
+        f"If ranges follow each other byte by byte, the next one starts anywhere. Round each size up to a multiple "
+        f"of {UNIT}.",
         lambda evidence, fault: fault.kind == "alignment",
     ),
     Named(
@@ -140,24 +172,28 @@ RING_MISCONCEPTIONS = (
     ),
     Named(
         "Nobody waits before memory is used again",
-        "Submitted is not copied. The copy takes what is in the heap when it runs, and by then the host has written the next bytes there.",
+        "Submitted is not copied. The copy takes what is in the heap when it runs, and by then the host has written "
+        "the next bytes there.",
         lambda evidence, fault: fault.kind == "hazard:host-write" and not _waits(evidence, fault.records[0]),
     ),
     Named(
         "The host waits, but not for the copy that still reads here",
-        "Each range is free at its own fence value. Wait for the values of all ranges that the new one overlaps, and for no smaller ones.",
+        "Each range is free at its own fence value. Wait for the values of all ranges that the new one overlaps, and "
+        "for no smaller ones.",
         lambda evidence, fault: fault.kind == "hazard:host-write",
     ),
     Named(
         "Waits for the newest fence value",
-        "That empties the queue: nothing is on its way while the host stages. Wait for the value of the range that is in the way.",
+        "That empties the queue: nothing is on its way while the host stages. Wait for the value of the range that "
+        "is in the way.",
         lambda evidence, fault: (
             fault.kind == "waits-too-long" and _waited_value(evidence, fault) == _newest(evidence, fault.records[0])
         ),
     ),
     Named(
         "Waits although there is room",
-        "The host has to wait only where the new range overlaps one that is still in use. Otherwise it goes on at once.",
+        "The host has to wait only where the new range overlaps one that is still in use. Otherwise it goes on at "
+        "once.",
         lambda evidence, fault: fault.kind == "host-waits",
     ),
     Named(
@@ -166,13 +202,25 @@ RING_MISCONCEPTIONS = (
         lambda evidence, fault: fault.kind == "waits-too-long",
     ),
     Named(
+        "Sees an overlap where there is none",
+        "A range that ends where another one begins has no byte in common with it: [a, b) and [c, d) overlap if a < "
+        "d and c < b.",
+        _only_touches,
+    ),
+    Named(
         "Ranges are not given free",
         "retire says after which value all ranges since the last call are free. Note it with every one of them.",
         lambda evidence, fault: fault.kind == "raised:RuntimeError",
     ),
 )
 
-RING_BLAME = {"hazard:host-write": "allocate", "place": "allocate", "alignment": "allocate", "host-waits": "allocate", "pinned": "__init__"}
+RING_BLAME = {
+    "hazard:host-write": "allocate",
+    "place": "allocate",
+    "alignment": "allocate",
+    "host-waits": "allocate",
+    "pinned": "__init__",
+}
 
 _PLACED = (in_its_place,)
 
@@ -191,10 +239,17 @@ WAIT = _judge(
 )
 
 
+def _too_large(inputs: Mapping[str, Value], *, full: bool = False) -> Refuses | None:
+    room, size = inputs["room"], inputs["sizes"][-1]
+    if 0 < size <= room - full:
+        return None
+    return Refuses("BufferRangeError", f"a ring of {room} bytes can never hand out {size}")
+
+
 def _offsets(inputs: Mapping[str, Value]) -> Value:
     room, sizes = inputs["room"], inputs["sizes"]
-    if not 0 < sizes[-1] <= room:
-        return Refuses("BufferRangeError", f"a ring of {room} bytes can never hand out {sizes[-1]}")
+    if (refused := _too_large(inputs)) is not None:
+        return refused
     starts, taken = places(room, sizes), -(-sizes[-1] // UNIT) * UNIT
     for start, size in zip(starts[:-1], sizes[:-1], strict=True):
         if starts[-1] < start + size and start < starts[-1] + taken:
@@ -208,9 +263,14 @@ REFUSE = Judge(
     noun="list of offsets",
     wrong=(
         WrongModel(
-            "The overwritten range is handed out again",
-            "A range that was allocated but not retired is in use: its copy was not even submitted.",
-            lambda inputs: places(inputs["room"], inputs["sizes"]) if inputs["sizes"][-1] > 0 else None,
+            "A range in use is handed out again",
+            "A range that was allocated but not retired is in use: its copy was perhaps not even submitted.",
+            lambda inputs: _too_large(inputs) or places(inputs["room"], inputs["sizes"]),
+        ),
+        WrongModel(
+            "Exactly full counts as too large",
+            "A range may be as large as the ring: 0 < size <= ring size.",
+            lambda inputs: _too_large(inputs, full=True) or _offsets(inputs),
         ),
     ),
 )
