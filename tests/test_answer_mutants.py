@@ -17,7 +17,9 @@ _NAME = "a name or a label, for people"
 _GIVEN = "given, and nothing is in flight then: everything uploaded has been read; the device gives back what is left"
 _WORDS = "the words of an error"
 _UNREAD = "a placeholder: nobody looks at it before retire has replaced it"
-TAIL = "uploads for steps after the last one, at most N of them: every streamer may leave that many for a run that goes on"
+TAIL = (
+    "uploads for steps after the last one, at most N of them: every streamer may leave that many for a run that goes on"
+)
 OWN_CALLS = "the direct queue's own calls return `work` to COMMON in the tracker, so this claim only says what it knows"
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
@@ -43,7 +45,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab4", "ordering", "line 26: step + ring.pool  ->  step - ring.pool"): TAIL,
     ("lab4", "lifetime", "line 30: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
     ("lab4", "lifetime", "line 30: step + ring.pool  ->  step - ring.pool"): TAIL,
-    ("lab4", "wrap_around", "line 32: ahead < ring.end  ->  ahead <= ring.end"): TAIL,
+    ("lab4", "wrap_around", "line 34: ahead < ring.end  ->  ahead <= ring.end"): TAIL,
     ("lab4", "mid_call", "line 36: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
     ("lab4", "mid_call", "line 36: step + ring.pool  ->  step - ring.pool"): TAIL,
     ("lab4", "mid_call", "line 29: for buffer in work.buffers:  ->  nothing"): OWN_CALLS,

@@ -24,7 +24,7 @@ from xinfer_lab.residency.weights import LayerWeights, ModelWeights
 
 __all__ = ["PIECES"]
 
-DENIED = ("xinfer_lab.residency.streaming", "xinfer_lab.residency.serial", "xinfer_lab.grading.questions")
+DENIED = ("xinfer_lab.residency.streaming", "xinfer_lab.residency.serial", "xinfer_lab.residency.planned")
 
 Inputs = Mapping[str, Value]
 LETTERS = ["A", "B", "C", "D"]
