@@ -25,7 +25,7 @@ from xinfer_lab.grading.values import Value
 
 __all__ = ["MAX_RECORDS", "Program", "Runner"]
 
-MAX_RECORDS = 8_000
+MAX_RECORDS = 20_000
 """Commands that one case may submit: many times what any right answer needs."""
 
 Runner = Callable[[Any, Mapping[str, Value], Callable[..., Device]], None]
