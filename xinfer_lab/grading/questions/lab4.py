@@ -11,7 +11,6 @@ from xinfer_lab.grading.piece import Case, Observed, Piece, Question
 from xinfer_lab.grading.programs.model_case import ModelCase, run_model
 from xinfer_lab.grading.programs.record import Program, Runner
 from xinfer_lab.grading.questions import lab4_cases as cases
-from xinfer_lab.grading.questions.lab3_parts import neighbours
 from xinfer_lab.grading.values import Value
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.host import PinnedLayers
@@ -25,6 +24,7 @@ from xinfer_lab.residency.weights import LayerWeights, ModelWeights
 __all__ = ["PIECES"]
 
 DENIED = ("xinfer_lab.residency.streaming", "xinfer_lab.residency.serial", "xinfer_lab.residency.planned")
+PARTS = "xinfer_lab.grading.questions.lab3_parts"
 
 Inputs = Mapping[str, Value]
 LETTERS = ["A", "B", "C", "D"]
@@ -67,6 +67,9 @@ def _ring_with_ensure(answer: Any) -> type:
             raise TypeError(f"ensure has to return slot.holding(layer), but returned {weights!r}")
         return weights
 
+    # Imported when it is needed: where the gate is recorded, none of the parts is there.
+    from xinfer_lab.grading.questions.lab3_parts import neighbours
+
     ring: Any = streaming_from(**neighbours("ensure"), ensure=ensure)
     return type("StreamingLayers", (ring,), {"hand_over": TrackedRing.hand_over})
 
@@ -92,8 +95,10 @@ def _steps(spare: int = 0) -> Runner:
     return run
 
 
-def _program(name: str, points: int, drawn: Callable[[Random], list[Case]], run: Runner) -> Program:
-    return Program(f"lab4.{name}", points, drawn, run, DENIED, cpu_seconds=5.0)
+def _program(
+    name: str, points: int, drawn: Callable[[Random], list[Case]], run: Runner, denied: tuple[str, ...] = ()
+) -> Program:
+    return Program(f"lab4.{name}", points, drawn, run, (*DENIED, *denied), cpu_seconds=5.0)
 
 
 def _patient(name: str, spare: int = 0) -> tuple[Piece, Piece]:
@@ -107,13 +112,13 @@ PIECES: tuple[Piece, ...] = (
     _question("predict_states", 1, _once(choices=cases.STATES, rows=8)),
     _question("explain_states", 2, _once(choices=cases.PASSING, rows=6)),
     _question("predict_stale", 1, _once(choices=LETTERS)),
-    _program("ensure_fence", 2, cases.streams, _streams_with(_ring_with_ensure)),
-    _program("ensure_state", 3, cases.streams, _streams_with(_ring_with_ensure)),
+    _program("ensure_fence", 2, cases.streams, _streams_with(_ring_with_ensure), (f"{PARTS}.ensure",)),
+    _program("ensure_state", 3, cases.streams, _streams_with(_ring_with_ensure), (f"{PARTS}.ensure",)),
     _question("explain_order", 1, _once(choices=LETTERS)),
     *_patient("ordering"),
     *_patient("lifetime"),
     *_patient("wrap_around"),
     *_patient("mid_call", spare=1),
-    _program("gate", 5, cases.streams, _streams_with(lambda answer: answer)),
+    _program("gate", 5, cases.streams, _streams_with(lambda answer: answer), (PARTS,)),
 )
 """In the notebook's order."""
