@@ -179,6 +179,15 @@ def test_a_signal_in_ensure_is_told_to_come_before_the_read() -> None:
     assert report.misconception.name == "The signal comes before the read"
 
 
+def test_no_report_shows_a_line_of_a_part_that_is_given() -> None:
+    def wait_until_read(ring: Any, step: int) -> None:
+        if step >= len(ring.slots):
+            ring.device.direct_queue.wait(ring.consumed, step - len(ring.slots) + 1)
+
+    report = str(examine("lab3.wait_until_read", wait_until_read))
+    assert "lab3_parts/release.py" in report and "direct_queue.signal(" not in report
+
+
 def test_every_piece_of_the_lab_has_a_judge() -> None:
     for piece in pieces_of("lab3"):
         assert judge_of(piece.name).passed
