@@ -133,7 +133,7 @@ def aligned_scripts(random: Random) -> list[Case]:
     cases = []
     for count in (5, random.randint(6, 9)):
         sizes = _sizes(random, count, 5 * UNIT)
-        room = sum(_up(size) for size in sizes) + UNIT * random.randint(0, 3)
+        room = sum(_up(size) for size in sizes) + UNIT * random.randint(1, 3)
         script = UploadScript(room, tuple((size,) for size in sizes), True, False, random.randrange(2**31))
         cases.append(Case(f"a ring of {room} bytes, ranges of {', '.join(map(str, sizes))} bytes", script.inputs()))
     return cases
@@ -155,7 +155,8 @@ def wrapping_scripts(*, patient: bool) -> Callable[[Random], list[Case]]:
 
 def _wrapping(random: Random, units: int, patient: bool) -> Case:
     room = units * UNIT
-    head, laps, uploads = 0, 0, []
+    first = UNIT * random.randint(1, 2)
+    head, laps, uploads = first, 0, [(first,)]
     while laps < 4:
         largest = max(2, units // 4)
         sizes = [random.randint(1, largest * UNIT) for _ in range(random.choice((1, 1, 2)))]
