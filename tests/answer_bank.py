@@ -70,22 +70,28 @@ def checks_of(lab: str) -> dict[str, str]:
     return {piece: name for cell in notebook(lab) for piece, name in CHECK.findall(cell["source"])}
 
 
+def defines(source: str, name: str) -> bool:
+    """Whether a cell's ``source`` defines the function or class ``name``."""
+    return re.search(rf"^(def|class) {name}\b", source, re.MULTILINE) is not None
+
+
 def functions_of(lab: str) -> set[str]:
-    """The functions that the lab asks for."""
+    """The functions and classes that the lab asks for."""
     asked = [cell["source"] for cell in notebook(lab) if cell["nbgrader"] and cell["nbgrader"]["solution"]]
-    return {
-        name
-        for name in checks_of(lab).values()
-        if any(re.search(rf"^def {name}\(", source, re.MULTILINE) for source in asked)
-    }
+    return {name for name in checks_of(lab).values() if any(defines(source, name) for source in asked)}
 
 
 def concerned(lab: str, function: str) -> list[str]:
     """The checks that an answer to ``function`` can pass or fail: its own, and the gate where it is one of its
     parts."""
-    plan = next(cell["source"] for cell in notebook(lab) if cell["id"] == "plan")
-    gate = [f"{lab}.gate"] if re.search(rf"\b{function}\b", plan) else []
-    return [piece for piece, name in checks_of(lab).items() if name == function] + gate
+    gate = checks_of(lab)[f"{lab}.gate"]
+    plan = next(
+        cell["source"]
+        for cell in notebook(lab)
+        if defines(cell["source"], gate) or re.search(rf"^{gate} = ", cell["source"], re.MULTILINE)
+    )
+    checks = [piece for piece, name in checks_of(lab).items() if name == function]
+    return list(dict.fromkeys([*checks, *([f"{lab}.gate"] if re.search(rf"\b{function}\b", plan) else [])]))
 
 
 def given_and_answers(lab: str) -> Iterator[tuple[str, str]]:
@@ -101,7 +107,7 @@ def assemble(answer: Answer) -> str:
     """One program: the lab's given cells and answers, with ``answer`` in its own cell's place."""
     parts = []
     for _, source in given_and_answers(answer.lab):
-        own = re.search(rf"^def {answer.function}\(", source, re.MULTILINE)
+        own = defines(source, answer.function)
         parts.append(answer.path.read_text(encoding="utf-8") if own else source)
     return "\n\n".join(parts)
 
@@ -110,7 +116,7 @@ def run(answer: Answer) -> dict[str, Any]:
     """The names that are defined once the lab's notebook has run with ``answer`` in it."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for place, source in given_and_answers(answer.lab):
-        if re.search(rf"^def {answer.function}\(", source, re.MULTILINE):
+        if defines(source, answer.function):
             source, place = answer.path.read_text(encoding="utf-8"), f"<{answer.name}>"
             linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
         exec(compile(source, place, "exec"), names)

@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 __all__ = ["Mutant", "mutants"]
 
@@ -46,16 +47,22 @@ class Mutant:
 
 
 def mutants(source: str, function: str) -> list[Mutant]:
-    """Every mutant of the top-level function ``function`` in ``source``; docstrings and defaults are left alone."""
+    """Every mutant of the top-level function or class ``function``; docstrings and defaults are left alone."""
     tree = ast.parse(source)
-    place = next(i for i, node in enumerate(tree.body) if isinstance(node, ast.FunctionDef) and node.name == function)
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    place = next(i for i, node in enumerate(tree.body) if isinstance(node, kinds) and node.name == function)
     return [*_deletions(tree, place), *_changes(tree, place)]
 
 
 def _body(tree: ast.Module, place: int) -> list[ast.stmt]:
     node = tree.body[place]
-    assert isinstance(node, ast.FunctionDef)
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
     return node.body[1:] if ast.get_docstring(node) is not None else node.body
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
+    """Whether ``node`` is a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _nodes(tree: ast.Module, place: int) -> list[ast.AST]:
@@ -68,7 +75,7 @@ def _made(tree: ast.Module, node: ast.AST, before: str, after: str) -> Mutant:
 
 def _deletions(tree: ast.Module, place: int) -> Iterator[Mutant]:
     for number, node in enumerate(_nodes(tree, place)):
-        if not isinstance(node, ast.stmt) or isinstance(node, ast.Pass):
+        if not isinstance(node, ast.stmt) or isinstance(node, ast.Pass | ast.FunctionDef) or _is_text(node):
             continue
         changed = copy.deepcopy(tree)
         gone = _nodes(changed, place)[number]
@@ -81,7 +88,10 @@ def _deletions(tree: ast.Module, place: int) -> Iterator[Mutant]:
 
 
 def _changes(tree: ast.Module, place: int) -> Iterator[Mutant]:
+    texts = {id(node.value) for node in _nodes(tree, place) if _is_text(node)}
     for number, node in enumerate(_nodes(tree, place)):
+        if id(node) in texts:
+            continue
         for replacement in _replacements(node):
             changed = copy.deepcopy(tree)
             target = _nodes(changed, place)[number]

@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
-from tests.answer_bank import checks_of, concerned, functions_of, given_and_answers
+from tests.answer_bank import checks_of, concerned, defines, functions_of, given_and_answers
 from tests.answer_mutants import Mutant, mutants
 from xinfer_lab.grading import examine
 
-LABS = ("lab3",)
+LABS = ("lab2", "lab3", "lab4")
 ASKED = [(lab, function) for lab in LABS for function in sorted(functions_of(lab))]
 
-EQUIVALENT: dict[tuple[str, str, str], str] = {}
+_NAME = "a name or a label, for people"
+_GIVEN = "given, and nothing is in flight then: everything uploaded has been read; the device gives back what is left"
+_WORDS = "the words of an error"
+_UNREAD = "a placeholder: nobody looks at it before retire has replaced it"
+TAIL = (
+    "uploads for steps after the last one, at most N of them: every streamer may leave that many for a run that goes on"
+)
+OWN_CALLS = "the direct queue's own calls return `work` to COMMON in the tracker, so this claim only says what it knows"
+
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    ("lab2", "CopyEngine", "line 8: 'copied'  ->  'copied?'"): _NAME,
+    ("lab2", "CopyEngine", "line 17: True  ->  False"): "zip(strict=): groups and buffers are equally many",
+    ("lab2", "CopyEngine", "line 21: 'upload layer '  ->  'upload layer ?'"): _NAME,
+    ("lab2", "CopyEngine", "line 30: self.copied.wait(self.copied.last_submitted)  ->  nothing"): _GIVEN,
+    ("lab2", "CopyEngine", "line 31: self.ring.close()  ->  nothing"): _GIVEN,
+    ("lab2", "StagingRing", "line 6: 'staging'  ->  'staging?'"): _NAME,
+    ("lab2", "StagingRing", "line 19: 'a ring of '  ->  'a ring of ?'"): _WORDS,
+    ("lab2", "StagingRing", "line 19: ' bytes cannot hand out '  ->  ' bytes cannot hand out ?'"): _WORDS,
+    (
+        "lab2",
+        "StagingRing",
+        "line 25: 'the ring is full of ranges that were never retired'  ->  "
+        "'the ring is full of ranges that were never retired?'",
+    ): _WORDS,
+    ("lab2", "StagingRing", "line 28: 'value'  ->  'value?'"): _UNREAD,
+    ("lab2", "StagingRing", "line 28: 0  ->  1"): _UNREAD,
+    ("lab2", "StagingRing", "line 28: 0  ->  -1"): _UNREAD,
+    ("lab2", "StagingRing", "line 44: self.heap.free()  ->  nothing"): _GIVEN,
+    ("lab4", "ordering", "line 26: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
+    ("lab4", "ordering", "line 26: step + ring.pool  ->  step - ring.pool"): TAIL,
+    ("lab4", "lifetime", "line 30: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
+    ("lab4", "lifetime", "line 30: step + ring.pool  ->  step - ring.pool"): TAIL,
+    ("lab4", "wrap_around", "line 34: ahead < ring.end  ->  ahead <= ring.end"): TAIL,
+    ("lab4", "mid_call", "line 36: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
+    ("lab4", "mid_call", "line 36: step + ring.pool  ->  step - ring.pool"): TAIL,
+    ("lab4", "mid_call", "line 29: for buffer in work.buffers:  ->  nothing"): OWN_CALLS,
+    ("lab4", "mid_call", "line 30: buffer.assume_common()  ->  nothing"): OWN_CALLS,
+    ("lab4", "mid_call", "line 31: 'layer '  ->  'layer ?'"): "a label is for people",
+    ("lab4", "mid_call", "line 32: True  ->  False"): "both slots have as many buffers, so zip's strict never fires",
+}
 """(lab, function, change) -> why no check can tell the mutant from the answer."""
 
 
 def cells_of(lab: str, function: str) -> tuple[list[tuple[str, str]], int]:
     """The lab's given cells and answers, and the place of the one that defines ``function``."""
     cells = list(given_and_answers(lab))
-    return cells, next(i for i, (_, text) in enumerate(cells) if re.search(rf"^def {function}\(", text, re.MULTILINE))
+    return cells, next(i for i, (_, text) in enumerate(cells) if defines(text, function))
 
 
 def noticed(lab: str, function: str, cells: list[tuple[str, str]], place: int, mutant: Mutant) -> bool:

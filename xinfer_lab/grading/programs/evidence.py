@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ from xinfer_lab.device.ordering import Ordering
 from xinfer_lab.device.records import Dispatch, HostRead, Record
 from xinfer_lab.device.replay import replay
 from xinfer_lab.device.stream import CommandStream
-from xinfer_lab.grading.programs.model_case import ModelCase
+from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
 from xinfer_lab.grading.programs.provenance import Program, read_program
 from xinfer_lab.qwen2.layout import layer_layout
 
@@ -43,21 +44,24 @@ class Fault:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the trusted side saw when it replayed the stream: the bytes of each read of the logits, and the peak of device memory."""
+    """What the trusted side saw when it replayed the stream: the bytes of each read of the logits, the peak of device memory, and
+    every host read with its bytes, in order."""
 
     logits: tuple[torch.Tensor, ...]
     peak: int
+    reads: tuple[tuple[HostRead, torch.Tensor], ...] = ()
 
 
 @dataclass(frozen=True)
 class Evidence:
     """One case and the stream that was recorded for it.
 
+    ``case`` is a `ModelCase` for a run of a model, and whatever the judge makes of a case's inputs for another program.
     ``raised`` is (class name, names of its bases, message, the student's line) if the answer raised; ``lines`` are the texts of the
     student's source lines by the ``where`` of records, ``methods`` where the answer's functions begin. They come from the student's side: they are shown, never believed.
     """
 
-    case: ModelCase
+    case: Any
     stream: CommandStream
     raised: tuple[str, tuple[str, ...], str, str | None] | None = None
     lines: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +90,8 @@ class Evidence:
     @property
     def steps(self) -> int:
         """Layers to be computed, over all passes."""
-        return self.case.steps * self.case.layers
+        count: int = self.case.steps * self.case.layers
+        return count
 
     @cached_property
     def first_pass(self) -> int:
@@ -101,17 +106,17 @@ class Evidence:
 
         Raises a `DeviceError` for what no device could do, `OutOfDeviceMemory` among them.
         """
-        case = self.case
-        seen: list[torch.Tensor] = []
+        case: ProgramCase = self.case
+        seen: list[tuple[HostRead, torch.Tensor]] = []
         device = EmulatedDevice(memory=case.memory)
         device.sources.mount(case.weights())
 
         def keep(_: int, record: HostRead, raw: torch.Tensor) -> None:
-            if record.src.buffer == "logits.out":
-                seen.append(raw)
+            seen.append((record, raw))
 
         replay(self.stream, device, on_read=keep, compare_digests=False)
-        return Replayed(tuple(seen), device.memory.use().peak)
+        logits = tuple(raw for record, raw in seen if record.src.buffer == "logits.out")
+        return Replayed(logits, device.memory.use().peak, tuple(seen))
 
     def text_of(self, where: str) -> str:
         """The text of a source line: the student's as recorded, the package's from its own files.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Protocol
 
 import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
 from xinfer_lab.device.simulated import SimulatedDevice
+from xinfer_lab.device.sources import ByteProvider
 from xinfer_lab.grading.values import BadData, Value
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import layer_layout
@@ -19,7 +21,34 @@ from xinfer_lab.residency.lab_gpu import lab_gpu
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.weights import LayerSlot, LayerWeights, ModelWeights, SizedWeights, SyntheticWeights
 
-__all__ = ["ModelCase", "memory_for", "run_model"]
+__all__ = ["ModelCase", "ProgramCase", "memory_for", "run_model"]
+
+
+class ProgramCase(Protocol):
+    """What replaying and drawing a program need to know of its case; `ModelCase` is the usual one."""
+
+    @property
+    def memory(self) -> int | None:
+        """The device's budget in bytes; None: unlimited."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Passes, or however often what the program does is repeated."""
+        ...
+
+    @property
+    def layers(self) -> int:
+        """Parts of each step."""
+        ...
+
+    def weights(self) -> ByteProvider:
+        """The named bytes that the program may upload, besides the inputs of its stream."""
+        ...
+
+    def spec(self, ratio: float = 1.0) -> GpuSpec:
+        """The GPU on whose clock the program is drawn."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""What a stream uploaded and computed, worked out from the stream alone: where each byte of a layer's weights came from."""
+"""What a stream uploaded and computed, worked out from the stream alone: where each byte of a layer's weights came
+from."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _LAYER = re.compile(r"^model\.layers\.(\d+)\.")
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Record ``record`` copied ``weight_bytes`` bytes of layer ``layer``'s weights from an upload heap to ``dst`` on ``queue``."""
+    """Record ``record`` copied ``weight_bytes`` bytes of layer ``layer``'s weights from an upload heap to ``dst`` on
+    ``queue``."""
 
     record: int
     queue: str
@@ -28,8 +30,8 @@ class Upload:
 class Compute:
     """Record ``record`` is the ``step``-th decoder layer that was computed (from 0), on ``queue``.
 
-    ``layers`` are the layers whose weights its operands held, by the newest upload before it in the stream: one if all is right,
-    empty where nothing was uploaded. ``uploads`` are those uploads' records.
+    ``layers`` are the layers whose weights its operands held, by the newest upload before it in the stream: one if
+    all is right, empty where nothing was uploaded. ``uploads`` are those uploads' records.
     """
 
     record: int
@@ -76,43 +78,71 @@ class _Contents:
                 kept.append((Span(old.buffer, span.end, old.end - span.end), label))
         self._by_buffer[span.buffer] = [*kept, (span, what)]
 
+    def clear(self, buffer: str) -> None:
+        """``buffer`` is new: nothing lies in it."""
+        self._by_buffer.pop(buffer, None)
+
+    def move(self, dst: Span, src: Span) -> None:
+        """What lies in ``src`` lies in ``dst`` too."""
+        found = self.at(src)
+        self.put(dst, None)
+        for old, what in found:
+            start, end = max(old.offset, src.offset), min(old.end, src.end)
+            self.put(Span(dst.buffer, dst.offset + start - src.offset, end - start), what)
+
     def at(self, span: Span) -> list[tuple[Span, object]]:
         """What overlaps ``span``."""
         return [(old, what) for old, what in self._by_buffer.get(span.buffer, []) if old.overlaps(span)]
 
 
 def read_program(records: Iterable[Record]) -> Program:
-    """The program that ``records`` are."""
-    heap, device = _Contents(), _Contents()
+    """The program that ``records`` are. A copy within device memory moves what was uploaded; the upload stays the one
+    that brought it."""
+    contents = _Contents()
     uploads: list[Upload] = []
     computes: list[Compute] = []
     for index, record in enumerate(records):
         match record:
-            case Allocate() if record.mapped:
-                heap.put(Span(record.buffer, 0, record.size), record.mapped)
+            case Allocate():
+                contents.clear(record.buffer)
+                if record.mapped:
+                    contents.put(Span(record.buffer, 0, record.size), record.mapped)
             case HostWrite():
-                heap.put(record.dst, record.source.name)
+                contents.put(record.dst, record.source.name)
             case Copy():
-                upload = _upload(index, record, heap)
-                device.put(record.dst, upload)
-                if upload is not None:
-                    uploads.append(upload)
+                pieces = _weights(record, contents)
+                upload = _upload(index, record, pieces)
+                if upload is None:
+                    contents.move(record.dst, record.src)
+                    continue
+                uploads.append(upload)
+                contents.put(record.dst, None)
+                for span, layer in pieces:
+                    contents.put(span, (layer, index))
             case Dispatch(kernel="decoder_layer"):
-                computes.append(_compute(index, record, device, len(computes)))
+                computes.append(_compute(index, record, contents, len(computes)))
     return Program(tuple(uploads), tuple(computes))
 
 
-def _upload(index: int, record: Copy, heap: _Contents) -> Upload | None:
-    found: dict[int, int] = {}
-    for span, name in heap.at(record.src):
-        if (match := _LAYER.match(str(name))) is not None:
+def _weights(record: Copy, contents: _Contents) -> list[tuple[Span, int]]:
+    """Where ``record`` puts which layer's weights, the newest in the heap last. What nobody wrote, and what is no
+    weight, is left out."""
+    pieces = []
+    for span, name in contents.at(record.src):
+        if isinstance(name, str) and (match := _LAYER.match(name)) is not None:
             start, end = max(span.offset, record.src.offset), min(span.end, record.src.end)
-            layer = int(match.group(1))
-            found[layer] = found.get(layer, 0) + end - start
-    if not found:
+            there = Span(record.dst.buffer, record.dst.offset + start - record.src.offset, end - start)
+            pieces.append((there, int(match.group(1))))
+    return pieces
+
+
+def _upload(index: int, record: Copy, pieces: list[tuple[Span, int]]) -> Upload | None:
+    """The upload that a copy of ``pieces`` is: of the layer that was staged last. Between tensors older bytes may be
+    left."""
+    if not pieces:
         return None
-    layer = max(found, key=lambda key: found[key])
-    return Upload(index, record.queue, layer, record.dst, found[layer])
+    layer = pieces[-1][1]
+    return Upload(index, record.queue, layer, record.dst, sum(span.size for span, of in pieces if of == layer))
 
 
 def _compute(index: int, record: Dispatch, device: _Contents, step: int) -> Compute:
@@ -120,9 +150,9 @@ def _compute(index: int, record: Dispatch, device: _Contents, step: int) -> Comp
     used: dict[int, None] = {}
     for name, view in record.operands.items():
         if name.startswith(("self_attn.", "mlp.", "input_layernorm", "post_attention_layernorm")):
-            for _, upload in device.at(view.span):
-                if isinstance(upload, Upload):
-                    layers[upload.layer] = None
-                    used[upload.record] = None
+            for _, content in device.at(view.span):
+                if isinstance(content, tuple):
+                    layers[content[0]] = None
+                    used[content[1]] = None
     position = record.params.get("position")
     return Compute(index, record.queue, step, tuple(layers), tuple(used), position if isinstance(position, int) else -1)

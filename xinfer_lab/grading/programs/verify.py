@@ -15,11 +15,11 @@ from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.grading.envelope import read_line, read_outcomes, read_raised
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
-from xinfer_lab.grading.programs.model_case import ModelCase
+from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
 from xinfer_lab.grading.programs.record import MAX_RECORDS
 from xinfer_lab.grading.programs.rules import Rule
 from xinfer_lab.grading.report import Drawing, Misconception, Report
-from xinfer_lab.grading.values import BadData
+from xinfer_lab.grading.values import BadData, Value
 
 __all__ = ["Named", "ProgramJudge", "verify_program"]
 
@@ -42,12 +42,16 @@ class ProgramJudge:
 
     ``blame`` maps the beginning of a fault's kind to the function of the answer where the remedy belongs: its line is shown when none
     of the student's lines issued the records of the fault (a line that is missing has issued nothing).
+    ``case`` makes a case of the inputs of the program's cases (raising `BadData`). ``early`` are the rules that can be asked of a
+    run that broke off, too: what they find says more than the exception that it led to.
     """
 
     rules: tuple[Rule, ...]
     passed: str
     misconceptions: tuple[Named, ...] = ()
     blame: Mapping[str, str] = field(default_factory=dict)
+    case: Callable[[Mapping[str, Value]], ProgramCase] = ModelCase.of
+    early: tuple[Rule, ...] = ()
 
     def blamed(self, kind: str) -> str:
         """The function where the remedy of a fault of ``kind`` belongs, or ''."""
@@ -58,11 +62,11 @@ def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data:
     """The report on ``data`` for ``cases``: the first fault of the first case that has one."""
     try:
         outcomes, defined = read_outcomes(piece, cases, data)
-        found = [_evidence(case, outcome) for case, outcome in zip(cases, outcomes, strict=False)]
+        found = [_evidence(judge, case, outcome) for case, outcome in zip(cases, outcomes, strict=False)]
     except (BadData, StreamError) as error:
         return Report(piece, False, f"The recording of this answer cannot be read: {error}.")
     for case, evidence in zip(cases, found, strict=False):
-        fault = _raised_fault(evidence) or _first_fault(judge, evidence)
+        fault = _raised_fault(judge, evidence) or _first_fault(judge.rules, evidence)
         if fault is not None:
             return _report(piece, judge, case, evidence, fault, defined, len(found))
     if not cases or len(found) < len(cases):
@@ -70,7 +74,8 @@ def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data:
     return Report(piece, True, judge.passed, checked=len(cases))
 
 
-def _evidence(case: Case, outcome: Mapping[str, Any]) -> Evidence:
+def _evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Evidence:
+    asked = judge.case(case.inputs)
     if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "raised", "line"}:
         raise BadData("an outcome of a queue program has the fields stream, lines, methods and line, and raised if it raised")
     raised = None
@@ -79,7 +84,7 @@ def _evidence(case: Case, outcome: Mapping[str, Any]) -> Evidence:
         raised = (error.type, error.bases, error.message, read_line(outcome["line"]))
     stream, lines = outcome.get("stream"), outcome.get("lines", {})
     if stream is None:
-        return Evidence(ModelCase.of(case.inputs), CommandStream(), raised or ("nothing", (), "nothing was recorded", None))
+        return Evidence(asked, CommandStream(), raised or ("nothing", (), "nothing was recorded", None))
     if not isinstance(stream, dict) or not isinstance(stream.get("records"), list):
         raise BadData("a stream is an object with records")
     if len(stream["records"]) > MAX_RECORDS:
@@ -96,17 +101,17 @@ def _evidence(case: Case, outcome: Mapping[str, Any]) -> Evidence:
     decoded = CommandStream.from_dict(stream)
     if sum(record.size for record in decoded if isinstance(record, Allocate)) > MAX_BUFFER_BYTES:
         raise BadData(f"the stream allocates more than {MAX_BUFFER_BYTES} bytes")
-    return Evidence(ModelCase.of(case.inputs), decoded, raised, lines, begins)
+    return Evidence(asked, decoded, raised, lines, begins)
 
 
-def _first_fault(judge: ProgramJudge, evidence: Evidence) -> Fault | None:
+def _first_fault(rules: Sequence[Rule], evidence: Evidence) -> Fault | None:
     admitted = StreamRules(KERNELS)
     try:
         # No rule has to expect a stream that no device would have taken.
         for record in evidence.stream:
             admitted.queues.add(getattr(record, "queue", HOST))
             admitted.admit(record)
-        for rule in judge.rules:
+        for rule in rules:
             if (fault := rule(evidence)) is not None:
                 return fault
     except DeviceError as error:
@@ -127,10 +132,15 @@ _RAISED = {
 }
 
 
-def _raised_fault(evidence: Evidence) -> Fault | None:
+_UNANSWERED = ("NotImplementedError", "AnswerTimeout", "DeniedModule")
+
+
+def _raised_fault(judge: ProgramJudge, evidence: Evidence) -> Fault | None:
     if evidence.raised is None:
         return None
     kind, _, message, _ = evidence.raised
+    if kind not in _UNANSWERED and (earlier := _first_fault(judge.early, evidence)) is not None:
+        return earlier
     headline, hint = _RAISED.get(kind, (f"It raised {kind}.", ""))
     last = (len(evidence.stream) - 1,) if len(evidence.stream) else ()
     return Fault(f"raised:{kind}", headline, expected="a run to its end", got=message, records=last, hint=hint, show=False)
@@ -148,9 +158,10 @@ def _report(
         where=case.label,
         expected=fault.expected or None,
         got=fault.got or None,
-        line=raised_line
+        line=(raised_line if fault.kind.startswith("raised:") else None)
         or evidence.line_of(*fault.records)
         or evidence.methods.get(judge.blamed(fault.kind))
+        or raised_line
         or defined,
         misconception=Misconception(named.name, named.explanation) if named else None,
         hint=fault.hint or None,
@@ -170,7 +181,7 @@ def _picture(evidence: Evidence, fault: Fault) -> Drawing | None:
     if timeline.duration <= begin:
         return None
     end = min(timeline.duration, begin + (timeline.duration - begin) * min(1.0, 14 / max(1, evidence.steps)))
-    hazards = [h for h in evidence.findings.hazards if h.second in fault.records][:1]
+    hazards = [h for h in evidence.findings.hazards if {h.first, h.second} <= set(fault.records)][:1]
     picture = timeline_svg(
         timeline, title="Your schedule, where it fails", hazards=hazards, start=begin, end=end, budget=None
     )

@@ -1,0 +1,29 @@
+"""
+note: records both copies into one command list
+"""
+
+class CopyEngine:
+    def __init__(self, device, ring, layout):
+        self.queue = device.copy_queue
+        self.ring = ring
+        self.layout = layout
+        self.copied = device.create_fence(device.fresh_name("copied"))
+
+    def upload(self, layer, slot):
+        spans = []
+        for group, buffer in zip(self.layout.groups, slot.buffers, strict=True):
+            start = self.ring.allocate(group.nbytes)
+            for place in group.tensors:
+                self.ring.heap.write(start + place.offset, tensor_name(layer, place.name))
+            spans.append((buffer, self.ring.heap.span(start, group.nbytes)))
+        with self.queue.record("upload") as commands:
+            for buffer, span in spans:
+                commands.copy(buffer, span)
+        value = self.copied.last_submitted + 1
+        self.queue.signal(self.copied, value)
+        self.ring.retire(self.copied, value)
+        return value
+
+    def close(self):
+        self.copied.wait(self.copied.last_submitted)
+        self.ring.close()

@@ -1,0 +1,16 @@
+"""
+wrong: waits for the layer's number
+check: serial, gate
+phrase: Counts layers, not steps
+"""
+
+class SerialLayers(OneSlot):
+    def ensure(self, layer):
+        self.device.copy_queue.wait(self.consumed, layer)
+        ready = self.engine.upload(layer, self.slot)
+        self.device.direct_queue.wait(self.engine.copied, ready)
+        return self.hand_over(layer)
+
+    def release(self, layer):
+        self.step += 1
+        self.device.direct_queue.signal(self.consumed, self.step)

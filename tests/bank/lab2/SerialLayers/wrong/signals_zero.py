@@ -1,0 +1,16 @@
+"""
+wrong: the first step signals 0
+check: serial, gate
+phrase: The first value is 0
+"""
+
+class SerialLayers(OneSlot):
+    def ensure(self, layer):
+        self.device.copy_queue.wait(self.consumed, self.step)
+        ready = self.engine.upload(layer, self.slot)
+        self.device.direct_queue.wait(self.engine.copied, ready)
+        return self.hand_over(layer)
+
+    def release(self, layer):
+        self.device.direct_queue.signal(self.consumed, self.step)
+        self.step += 1

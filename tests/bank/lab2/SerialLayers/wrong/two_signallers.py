@@ -1,0 +1,16 @@
+"""
+wrong: the direct queue signals the copy queue's fence
+check: serial, gate
+phrase: Two queues signal one fence
+"""
+
+class SerialLayers(OneSlot):
+    def ensure(self, layer):
+        self.device.copy_queue.wait(self.engine.copied, self.step)
+        ready = self.engine.upload(layer, self.slot)
+        self.device.direct_queue.wait(self.engine.copied, ready)
+        return self.hand_over(layer)
+
+    def release(self, layer):
+        self.step += 1
+        self.device.direct_queue.signal(self.engine.copied, self.step)

@@ -1,0 +1,16 @@
+"""
+wrong: waits for a step that is not signalled yet
+check: serial, gate
+phrase: Wait before signal
+"""
+
+class SerialLayers(OneSlot):
+    def ensure(self, layer):
+        self.device.copy_queue.wait(self.consumed, self.step + 1)
+        ready = self.engine.upload(layer, self.slot)
+        self.device.direct_queue.wait(self.engine.copied, ready)
+        return self.hand_over(layer)
+
+    def release(self, layer):
+        self.step += 1
+        self.device.direct_queue.signal(self.consumed, self.step)

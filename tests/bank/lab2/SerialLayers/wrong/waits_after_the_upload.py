@@ -1,0 +1,16 @@
+"""
+wrong: the copy queue waits after the upload
+check: serial, gate
+phrase: The wait is too little or too late
+"""
+
+class SerialLayers(OneSlot):
+    def ensure(self, layer):
+        ready = self.engine.upload(layer, self.slot)
+        self.device.copy_queue.wait(self.consumed, self.step)
+        self.device.direct_queue.wait(self.engine.copied, ready)
+        return self.hand_over(layer)
+
+    def release(self, layer):
+        self.step += 1
+        self.device.direct_queue.signal(self.consumed, self.step)

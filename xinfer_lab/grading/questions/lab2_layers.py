@@ -1,0 +1,176 @@
+"""Lab 2: uploads of layers into slots by an engine, and runs of a whole model through one slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.programs.model_case import ModelCase, run_model
+from xinfer_lab.grading.values import BadData, Value
+from xinfer_lab.qwen2.layout import LayerLayout, layer_layout
+from xinfer_lab.residency.one_slot import LayerUploader
+from xinfer_lab.residency.weights import LayerSlot, LayerWeights, ModelWeights, SyntheticWeights
+
+__all__ = ["DEPTH", "LayerScript", "Opener", "layer_scripts", "run_serial", "serial_cases", "upload_layers"]
+
+DEPTH = 2
+"""Layers that the staging ring has room for."""
+
+Opener = Callable[..., Device]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerScript:
+    """Layers of ``model`` that are uploaded one after the other: ``order`` has layer and slot of each. No slot comes
+    twice in a row."""
+
+    model: ModelCase
+    order: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Value]) -> LayerScript:
+        """The script that ``inputs`` describe. Raises `BadData` for anything else."""
+        match dict(inputs):
+            case {"model": dict(model), "order": list(order)}:
+                return cls(ModelCase.of(model), tuple((layer, slot) for layer, slot in order))
+        raise BadData("a script of layers has the fields model and order")
+
+    def inputs(self) -> dict[str, Value]:
+        """The script as the inputs of a case."""
+        return {"model": self.model.inputs(), "order": [list(pair) for pair in self.order]}
+
+    @property
+    def layout(self) -> LayerLayout:
+        """How a layer lies in memory."""
+        return layer_layout(self.model.config)
+
+    # As a `ProgramCase`
+
+    memory = None
+    layers = 1
+
+    @property
+    def steps(self) -> int:
+        """Uploads."""
+        return len(self.order)
+
+    def weights(self) -> SyntheticWeights:
+        """The model's weights."""
+        return self.model.weights()
+
+    def spec(self, ratio: float = 1.0) -> GpuSpec:
+        """A GPU on which a layer is moved in a millisecond."""
+        return self.model.spec(ratio)
+
+
+def layer_scripts(random: Random) -> list[Case]:
+    """Three models; layers in no order, some of them again."""
+    cases = []
+    for slots, count in ((2, 6), (3, 8), (random.choice((2, 3, 4)), 7)):
+        layers = random.randint(4, 6)
+        model = ModelCase.draw(random, layers=layers, pool=slots, steps=1)
+        order: list[tuple[int, int]] = []
+        for _ in range(count):
+            free = [slot for slot in range(slots) if not order or slot != order[-1][1]]
+            order.append((random.randrange(layers), random.choice(free)))
+        script = LayerScript(model, tuple(order))
+        told = ", ".join(f"{layer} to slot {slot}" for layer, slot in order)
+        cases.append(Case(f"layers {told}; {model.dtype}", script.inputs()))
+    return cases
+
+
+def upload_layers(
+    engine_class: Any, make_ring: Callable[[Device, int], Any], inputs: Mapping[str, Value], opener: Opener
+) -> None:
+    """Upload the script's layers with an engine of the answer's; the direct queue reads each one while the next is
+    uploaded."""
+    script = LayerScript.of(inputs)
+    device = opener()
+    weights, layout = script.weights(), script.layout
+    device.sources.mount(weights)
+    dtype = weights.config.dtype
+    slots = [LayerSlot(device, f"slot[{k}]", layout, dtype) for k in range(1 + max(slot for _, slot in script.order))]
+    out = device.create_readback_heap(script.steps * layout.nbytes, "arrived.out")
+    engine = engine_class(device, make_ring(device, DEPTH * layout.nbytes), layout)
+    consumed, done = device.create_fence("consumed"), device.create_fence("done")
+    ready: list[int] = []
+
+    def read(step: int) -> None:
+        device.direct_queue.wait(engine.copied, ready[step])
+        offset = step * layout.nbytes
+        for buffer in slots[script.order[step][1]].buffers:
+            device.direct_queue.copy(out.span(offset, buffer.size), buffer, label=f"read upload {step}")
+            offset += buffer.size
+        device.direct_queue.signal(consumed, step + 1)
+
+    last_read: dict[int, int] = {}
+    for step, (layer, slot) in enumerate(script.order):
+        if slot in last_read:
+            device.copy_queue.wait(consumed, last_read[slot])
+        value = engine.upload(layer, slots[slot])
+        if type(value) is not int:
+            raise TypeError(f"upload has to return the fence value, an int, but returned {value!r}")
+        ready.append(value)
+        last_read[slot] = step + 1
+        if step:
+            read(step - 1)
+    read(script.steps - 1)
+    device.direct_queue.signal(done, 1)
+    done.wait(1)
+    for step in range(script.steps):
+        out.read("uint8", (layout.nbytes,), step * layout.nbytes)
+    engine.close()
+    device.close()
+
+
+def serial_cases(count: int) -> Callable[[Random], list[Case]]:
+    """``count`` small models, a few decode steps each, and device memory with room for one slot."""
+
+    def drawn(random: Random) -> list[Case]:
+        cases = []
+        for layers in (4, random.randint(5, 7), 3)[:count]:
+            model = ModelCase.draw(random, layers=layers, pool=1, steps=random.randint(3, 4))
+            label = model.label.replace("pool of 1", "one slot")
+            cases.append(Case(label, model.inputs()))
+        return cases
+
+    return drawn
+
+
+def run_serial(
+    source_class: Any,
+    make_engine: Callable[[Device, LayerLayout], LayerUploader],
+    inputs: Mapping[str, Value],
+    opener: Opener,
+) -> None:
+    """Run the case's model with a layer source of the answer's, over the engine that ``make_engine`` makes."""
+
+    def make(device: Device, weights: ModelWeights) -> Any:
+        config = weights.config
+        layout = layer_layout(config)
+        engine = make_engine(device, layout)
+        slot = LayerSlot(device, "slot[0]", layout, config.dtype)
+        source = source_class(device, engine, slot, config.num_hidden_layers)
+        return _Asked(source)
+
+    case = ModelCase.of(inputs)
+    run_model(case, case.weights(), opener(memory=case.memory), make)
+
+
+class _Asked:
+    """The answer's source, with a word on what `ensure` has to return."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.begin, self.release, self.close = source.begin, source.release, source.close
+
+    def ensure(self, layer: int) -> LayerWeights:
+        weights = self._source.ensure(layer)
+        if not isinstance(weights, LayerWeights):
+            raise TypeError(f"ensure has to return self.hand_over(layer), but returned {weights!r}")
+        return weights

@@ -1,0 +1,210 @@
+"""Lab 2: scripts of uploads through a staging ring, and the program that plays one. No model is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import torch
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.grading.piece import Case, Observed
+from xinfer_lab.grading.values import BadData, Value
+
+__all__ = ["UploadScript", "aligned_scripts", "ask_for_room", "play", "requests", "wrapping_scripts"]
+
+UNIT = 256
+"""Bytes. Every range starts at a multiple of this."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadScript:
+    """Uploads through a ring of ``room`` bytes; each is a list of ranges in bytes, staged one by one and signalled
+    together.
+
+    ``patient``: the program waits for each upload before it goes on. ``retires``: it tells the ring after which fence
+    value the ranges are free. The bytes of range j of upload k are named ``upload[k][j]`` and drawn from ``seed``.
+    """
+
+    room: int
+    uploads: tuple[tuple[int, ...], ...]
+    patient: bool
+    retires: bool
+    seed: int
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Value]) -> UploadScript:
+        """The script that ``inputs`` describe. Raises `BadData` for anything else."""
+        match dict(inputs):
+            case {
+                "room": int(room),
+                "uploads": list(uploads),
+                "patient": bool(patient),
+                "retires": bool(retires),
+                "seed": int(seed),
+            }:
+                return cls(room, tuple(tuple(sizes) for sizes in uploads), patient, retires, seed)
+        raise BadData("a script has the fields room, uploads, patient, retires and seed")
+
+    def inputs(self) -> dict[str, Value]:
+        """The script as the inputs of a case."""
+        return {
+            "room": self.room,
+            "uploads": [list(sizes) for sizes in self.uploads],
+            "patient": self.patient,
+            "retires": self.retires,
+            "seed": self.seed,
+        }
+
+    @property
+    def ranges(self) -> list[tuple[str, int]]:
+        """Name and size of every range in order."""
+        return [(f"upload[{k}][{j}]", size) for k, sizes in enumerate(self.uploads) for j, size in enumerate(sizes)]
+
+    # As a `ProgramCase`
+
+    memory = None
+    layers = 1
+
+    @property
+    def steps(self) -> int:
+        """Uploads."""
+        return len(self.uploads)
+
+    def weights(self) -> UploadScript:
+        """The bytes that are uploaded: the script itself has them."""
+        return self
+
+    def nbytes(self, name: str) -> int | None:
+        """Bytes of the range ``name``; None if there is none."""
+        return dict(self.ranges).get(name)
+
+    def bytes(self, name: str) -> torch.Tensor:
+        """The bytes of the range ``name``."""
+        random = Random(f"{self.seed} {name}")
+        return torch.frombuffer(bytearray(random.randbytes(dict(self.ranges)[name])), dtype=torch.uint8)
+
+    def spec(self, ratio: float = 1.0) -> GpuSpec:
+        """A GPU with a link that moves one byte in a microsecond, and a host that writes four."""
+        return GpuSpec("a link of 1 MB/s", 2**30, 1e6, 0.0, 1e12, 1e12, 0.0, 4e6)
+
+
+def play(ring_class: Any, inputs: Mapping[str, Value], open_device: Callable[..., Device]) -> None:
+    """Play the script with a ring of the answer's: stage, copy on the copy queue, signal, and tell the ring."""
+    script = UploadScript.of(inputs)
+    device = open_device()
+    device.sources.mount(script)
+    target = device.create_buffer(max(size for _, size in script.ranges), "target")
+    seen = device.create_readback_heap(1, "seen")
+    ring = ring_class(device, script.room)
+    copied, done = device.create_fence("copied"), device.create_fence("done")
+    for k, sizes in enumerate(script.uploads):
+        for j, size in enumerate(sizes):
+            offset = ring.allocate(size)
+            if type(offset) is not int:
+                raise TypeError(f"allocate has to return an offset in bytes, an int, but returned {offset!r}")
+            span = ring.heap.write(offset, f"upload[{k}][{j}]")
+            device.copy_queue.copy(target.span(0, size), span, label=f"upload {k}")
+        device.copy_queue.signal(copied, k + 1)
+        if script.retires:
+            ring.retire(copied, k + 1)
+        if script.patient or k == len(script.uploads) - 1:
+            device.copy_queue.copy(seen, target.span(0, 1))
+            device.copy_queue.signal(done, k + 1)
+            done.wait(k + 1)
+            seen.read("uint8", (1,))
+    device.close()
+
+
+def _sizes(random: Random, count: int, most: int) -> list[int]:
+    """Sizes: a multiple of 256, one byte more than one, one byte, and any."""
+    multiples = [UNIT * random.randint(1, most // UNIT), UNIT * random.randint(1, most // UNIT - 1) + 1]
+    sizes = [*multiples, 1, *(random.randint(1, most - 1) for _ in range(count - 3))]
+    random.shuffle(sizes)
+    return sizes
+
+
+def aligned_scripts(random: Random) -> list[Case]:
+    """Ranges of any size, never more than the ring holds."""
+    cases = []
+    for count in (5, random.randint(6, 9)):
+        sizes = _sizes(random, count, 5 * UNIT)
+        room = sum(_up(size) for size in sizes) + UNIT * random.randint(1, 3)
+        script = UploadScript(room, tuple((size,) for size in sizes), True, False, random.randrange(2**31))
+        cases.append(Case(f"a ring of {room} bytes, ranges of {', '.join(map(str, sizes))} bytes", script.inputs()))
+    return cases
+
+
+def _up(size: int) -> int:
+    return -(-size // UNIT) * UNIT
+
+
+def wrapping_scripts(*, patient: bool) -> Callable[[Random], list[Case]]:
+    """Scripts that go round the ring a few times: once a range ends exactly at the ring's end, once one does not fit
+    there, once one takes the whole ring."""
+
+    def drawn(random: Random) -> list[Case]:
+        return [_wrapping(random, units, patient) for units in (8, random.randint(9, 14), random.randint(9, 14))]
+
+    return drawn
+
+
+def _wrapping(random: Random, units: int, patient: bool) -> Case:
+    room = units * UNIT
+    first = UNIT * random.randint(1, 2)
+    head, laps, uploads = first, 0, [(first,)]
+    while laps < 4:
+        largest = max(2, units // 4)
+        sizes = [random.randint(1, largest * UNIT) for _ in range(random.choice((1, 1, 2)))]
+        left = room - head
+        if laps == 1 and left <= largest * UNIT:
+            sizes = [left - random.choice((0, 0, 100))]  # ends exactly where the ring ends
+        elif laps == 2 and left <= largest * UNIT and left < room:
+            sizes = [left + random.randint(1, UNIT)]  # a little too long for what is left
+        elif laps == 3:
+            sizes = [room]
+        for size in sizes:
+            if head + _up(size) > room:
+                head = 0
+                laps += 1
+            head += _up(size)
+            if head == room:
+                head, laps = 0, laps + 1
+        uploads.append(tuple(sizes))
+    uploads += [(random.randint(1, UNIT),), (random.randint(1, UNIT),)]
+    script = UploadScript(room, tuple(uploads), patient, True, random.randrange(2**31))
+    waits = ", each waited for" if patient else ""
+    return Case(f"a ring of {room} bytes, {len(uploads)} uploads{waits}", script.inputs())
+
+
+def requests(random: Random) -> list[Case]:
+    """Requests to a new ring, one after the other, none of them retired; and whether the last one can be met."""
+    units = random.randint(3, 9)
+    room = units * UNIT
+    half = units // 2 * UNIT
+    listed: list[tuple[str, list[int]]] = [
+        ("the whole ring", [room]),
+        ("the whole ring but for a few bytes", [room - random.randint(1, UNIT - 1)]),
+        ("one byte more than the ring has", [room + 1]),
+        ("far more than the ring has", [room * random.randint(2, 9)]),
+        ("one byte", [1]),
+        ("no bytes", [0]),
+        ("less than no bytes", [-random.randint(1, 2 * UNIT)]),
+        ("two ranges that fill the ring", [half, room - half]),
+        (
+            "one more when the ring is full of ranges that were never retired",
+            [half, room - half, random.randint(1, UNIT)],
+        ),
+    ]
+    return [Case(f"a ring of {room} bytes, {name}", {"room": room, "sizes": sizes}) for name, sizes in listed]
+
+
+def ask_for_room(ring_class: Any, inputs: Mapping[str, Value], observed: Observed) -> object:
+    """The offsets that a new ring gives for the sizes in order."""
+    with EmulatedDevice(check=False) as device:
+        ring = ring_class(device, inputs["room"])
+        return [ring.allocate(size) for size in inputs["sizes"]]

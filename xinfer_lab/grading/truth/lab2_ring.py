@@ -1,0 +1,276 @@
+"""Lab 2: the judges of the staging ring, and the wrong ideas behind faults in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xinfer_lab.device.records import Allocate, Copy, HostWait, HostWrite, Signal
+from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.grading.programs.staging_rules import pins, waits_for_room_only
+from xinfer_lab.grading.programs.verify import Named, ProgramJudge
+from xinfer_lab.grading.questions.lab2_script import UNIT, UploadScript
+from xinfer_lab.grading.values import Value
+from xinfer_lab.grading.verify import Judge, Refuses, WrongModel
+
+__all__ = ["ALIGNMENT", "REFUSE", "RING_BLAME", "RING_MISCONCEPTIONS", "WAIT", "WRAP"]
+
+
+def places(room: int, sizes: list[int]) -> list[int]:
+    """Where each range starts: behind the one before, at 0 again where it would go over the end."""
+    found, head = [], 0
+    for size in sizes:
+        taken = -(-size // UNIT) * UNIT
+        start = head if head + taken <= room else 0
+        found.append(start)
+        head = start + taken
+    return found
+
+
+def _writes(evidence: Evidence) -> list[tuple[int, HostWrite]]:
+    return [(index, record) for index, record in enumerate(evidence.stream) if isinstance(record, HostWrite)]
+
+
+def in_its_place(evidence: Evidence) -> Fault | None:
+    """Every range starts where the ring has it: aligned, behind the one before or at 0."""
+    script: UploadScript = evidence.case
+    wanted = places(script.room, [size for _, size in script.ranges])
+    for number, ((index, write), start) in enumerate(zip(_writes(evidence), wanted, strict=False)):
+        if write.dst.offset == start:
+            continue
+        got = write.dst.offset
+        before = (
+            f", behind {write.dst.buffer}[{wanted[number - 1]}:{wanted[number - 1] + script.ranges[number - 1][1]}]"
+            if number
+            else ""
+        )
+        aligned = got % UNIT == 0
+        return Fault(
+            "place" if aligned else "alignment",
+            f"Range {number} starts in the wrong place."
+            if aligned
+            else f"Range {number} starts at no multiple of {UNIT}.",
+            expected=f"allocate({write.dst.size}) == {start}{before}",
+            got=f"{got}" + ("" if aligned else f" = {got // UNIT} x {UNIT} + {got % UNIT}"),
+            records=(index,),
+        )
+    return None
+
+
+def whole_script(evidence: Evidence) -> Fault | None:
+    """Every range of the script is staged once, in order, and copied from where it was staged."""
+    script: UploadScript = evidence.case
+    staged = [(write.source.name, write.dst.size) for _, write in _writes(evidence)]
+    copied = [record.src for record in evidence.stream if isinstance(record, Copy) and record.dst.buffer == "target"]
+    if staged == script.ranges and copied == [write.dst for _, write in _writes(evidence)]:
+        return None
+    return Fault(
+        "incomplete",
+        "Other bytes are staged or copied than the script has.",
+        expected=f"{len(script.ranges)} ranges, each staged and copied once",
+        got=f"{len(staged)} staged, {len(copied)} copied",
+        show=False,
+    )
+
+
+def _waits(evidence: Evidence, until: int | None = None) -> list[HostWait]:
+    records = list(evidence.stream)[:until]
+    return [record for record in records if isinstance(record, HostWait) and record.fence == "copied"]
+
+
+def _newest(evidence: Evidence, index: int) -> int:
+    values = [r.value for r in list(evidence.stream)[:index] if isinstance(r, Signal) and r.fence == "copied"]
+    return max(values, default=0)
+
+
+def _waited_value(evidence: Evidence, fault: Fault) -> int:
+    record = evidence.stream[fault.records[0]]
+    return record.value if isinstance(record, HostWait) else 0
+
+
+def _over_the_end(evidence: Evidence, fault: Fault) -> bool:
+    return fault.kind == "raised:BufferRangeError" and "cannot be written" in fault.got
+
+
+def _always_zero(evidence: Evidence, fault: Fault) -> bool:
+    writes = _writes(evidence)
+    return fault.kind == "place" and len(writes) > 2 and all(write.dst.offset == 0 for _, write in writes)
+
+
+def _just_fits(evidence: Evidence, fault: Fault) -> bool:
+    write = evidence.stream[fault.records[0]] if fault.records else None
+    if fault.kind != "place" or not isinstance(write, HostWrite) or write.dst.offset != 0:
+        return False
+    number = next(n for n, (index, _) in enumerate(_writes(evidence)) if index == fault.records[0])
+    script: UploadScript = evidence.case
+    start = places(script.room, [size for _, size in script.ranges])[number]
+    return start + -(-write.dst.size // UNIT) * UNIT == script.room
+
+
+def _one_too_many(evidence: Evidence, fault: Fault) -> bool:
+    if fault.kind != "place":
+        return False
+    sizes = [size for _, size in evidence.case.ranges]
+    starts = [write.dst.offset for _, write in _writes(evidence)]
+    more = [(size // UNIT + 1) * UNIT for size in sizes]
+    head, expected = 0, []
+    for size in more[: len(starts)]:
+        expected.append(head)
+        head += size
+    return len(starts) > 1 and starts[:3] == expected[:3]
+
+
+def _only_touches(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the ring refused a range that has no byte in common with any before it."""
+    if fault.kind != "raised:RuntimeError" or not isinstance(evidence.case, UploadScript):
+        return False
+    script, number = evidence.case, len(_writes(evidence))
+    if number >= len(script.ranges):
+        return False
+    sizes = [size for _, size in script.ranges]
+    starts = places(script.room, sizes)
+    start, end = starts[number], starts[number] + sizes[number]
+    return not any(starts[n] < end and start < starts[n] + sizes[n] for n in range(number))
+
+
+RING_MISCONCEPTIONS = (
+    Named(
+        "A heap for each upload",
+        "Then there is no room to wait for, but all host memory that was ever staged stays pinned. One heap, used "
+        "round and round.",
+        lambda evidence, fault: (
+            fault.kind == "pinned" and sum(isinstance(r, Allocate) and r.heap == "upload" for r in evidence.stream) > 1
+        ),
+    ),
+    Named(
+        "A range runs over the end",
+        "A range is one piece: a copy cannot go on at the beginning. If it does not fit before the end, it starts at "
+        "0 and the rest "
+        "of the ring stays unused in this round.",
+        _over_the_end,
+    ),
+    Named(
+        "Always from the start",
+        "Every range at 0 needs no ring, but then each upload has to wait for the one before.",
+        _always_zero,
+    ),
+    Named(
+        "Sizes are not rounded up",
+        f"If ranges follow each other byte by byte, the next one starts anywhere. Round each size up to a multiple "
+        f"of {UNIT}.",
+        lambda evidence, fault: fault.kind == "alignment",
+    ),
+    Named(
+        "A range that just fits is sent to the start",
+        "A range may end exactly where the ring ends: start + size <= ring size.",
+        _just_fits,
+    ),
+    Named(
+        "A whole unit too much",
+        f"A size that is a multiple of {UNIT} already needs no rounding: -(-size // {UNIT}) * {UNIT}.",
+        _one_too_many,
+    ),
+    Named(
+        "Nobody waits before memory is used again",
+        "Submitted is not copied. The copy takes what is in the heap when it runs, and by then the host has written "
+        "the next bytes there.",
+        lambda evidence, fault: fault.kind == "hazard:host-write" and not _waits(evidence, fault.records[0]),
+    ),
+    Named(
+        "The host waits, but not for the copy that still reads here",
+        "Each range is free at its own fence value. Wait for the values of all ranges that the new one overlaps, and "
+        "for no smaller ones.",
+        lambda evidence, fault: fault.kind == "hazard:host-write",
+    ),
+    Named(
+        "Waits for the newest fence value",
+        "That empties the queue: nothing is on its way while the host stages. Wait for the value of the range that "
+        "is in the way.",
+        lambda evidence, fault: (
+            fault.kind == "waits-too-long" and _waited_value(evidence, fault) == _newest(evidence, fault.records[0])
+        ),
+    ),
+    Named(
+        "Waits although there is room",
+        "The host has to wait only where the new range overlaps one that is still in use. Otherwise it goes on at "
+        "once.",
+        lambda evidence, fault: fault.kind == "host-waits",
+    ),
+    Named(
+        "Waits for more than what is in the way",
+        "Take the oldest ranges away one by one, and stop as soon as none of those left overlaps the new one.",
+        lambda evidence, fault: fault.kind == "waits-too-long",
+    ),
+    Named(
+        "Sees an overlap where there is none",
+        "A range that ends where another one begins has no byte in common with it: [a, b) and [c, d) overlap if a < "
+        "d and c < b.",
+        _only_touches,
+    ),
+    Named(
+        "Ranges are not given free",
+        "retire says after which value all ranges since the last call are free. Note it with every one of them.",
+        lambda evidence, fault: fault.kind == "raised:RuntimeError",
+    ),
+)
+
+RING_BLAME = {
+    "hazard:host-write": "allocate",
+    "place": "allocate",
+    "alignment": "allocate",
+    "host-waits": "allocate",
+    "pinned": "__init__",
+}
+
+_PLACED = (in_its_place,)
+
+
+def _judge(passed: str, *more: rules.Rule) -> ProgramJudge:
+    asked = (in_its_place, whole_script, pins(lambda evidence: int(evidence.case.room)), *more)
+    return ProgramJudge(asked, passed, RING_MISCONCEPTIONS, RING_BLAME, UploadScript.of, _PLACED)
+
+
+ALIGNMENT = _judge(f"Every range starts at a multiple of {UNIT}, right behind the one before.")
+WRAP = _judge("No range runs over the end: it starts at 0 again.")
+WAIT = _judge(
+    "No byte is overwritten before it was copied, and the host never waits longer than that takes.",
+    rules.no_hazard,
+    waits_for_room_only,
+)
+
+
+def _too_large(inputs: Mapping[str, Value], *, full: bool = False) -> Refuses | None:
+    room, size = inputs["room"], inputs["sizes"][-1]
+    if 0 < size <= room - full:
+        return None
+    return Refuses("BufferRangeError", f"a ring of {room} bytes can never hand out {size}")
+
+
+def _offsets(inputs: Mapping[str, Value]) -> Value:
+    room, sizes = inputs["room"], inputs["sizes"]
+    if (refused := _too_large(inputs)) is not None:
+        return refused
+    starts, taken = places(room, sizes), -(-sizes[-1] // UNIT) * UNIT
+    for start, size in zip(starts[:-1], sizes[:-1], strict=True):
+        if starts[-1] < start + size and start < starts[-1] + taken:
+            return Refuses("RuntimeError", "the room is taken by a range that was never retired: waiting would not end")
+    return starts
+
+
+REFUSE = Judge(
+    truth=_offsets,
+    passed="What can never fit is refused, and nothing else is.",
+    noun="list of offsets",
+    wrong=(
+        WrongModel(
+            "A range in use is handed out again",
+            "A range that was allocated but not retired is in use: its copy was perhaps not even submitted.",
+            lambda inputs: _too_large(inputs) or places(inputs["room"], inputs["sizes"]),
+        ),
+        WrongModel(
+            "Exactly full counts as too large",
+            "A range may be as large as the ring: 0 < size <= ring size.",
+            lambda inputs: _too_large(inputs, full=True) or _offsets(inputs),
+        ),
+    ),
+)
