@@ -183,8 +183,10 @@ def compressed_layers(
                 host = PinnedEncoded(device, encoded, streamed, on_layer)
             elif streamed and host_memory == "staged":
                 host = StagedEncoded(device, encoded, streamed, depth=max(2, pool - 1))
+            elif streamed and host_memory == "registered":
+                raise RequestError("coded layers cannot be registered: choose --host-memory pinned, staged or auto")
             elif streamed:
-                raise RequestError(f"coded layers are pinned or staged, not {host_memory}; choose one of the two")
+                raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
             source = CompressedLayers(device, layer_layout(config), config.dtype, encoded, host, streamed, pool)
         except BaseException:
             device.sources.unmount(encoded)
