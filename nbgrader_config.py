@@ -1,8 +1,11 @@
 """nbgrader's configuration for this course: solutions/ is the source, labs/ is what students get."""
 
-from nbgrader.converters import GenerateAssignment
+from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
+from nbgrader.preprocessors import ClearHiddenTests
 
 from xinfer_lab.course.clear_answers import ClearAnswers
+from xinfer_lab.course.preprocessors import SubmissionExporter, TransplantAnswers, VerifiedMarks
+from xinfer_lab.course.renamed import take_renamed
 
 c = get_config()  # noqa: F821
 
@@ -18,8 +21,20 @@ c.GenerateAssignment.preprocessors = [
 ]
 c.ClearSolutions.text_stub = "*Write your answer here, in place of this line.*"
 
-# A busy machine must not cost points: a lab's cells take seconds, and a check stops an answer that never ends by
-# itself.
+# Marking: a student's code runs apart from the checks, see docs/marking.md. VerifiedMarks.sandbox may be "auto"
+# (bubblewrap where it works, and a warning where it does not), "bubblewrap" (or nothing is marked), or "none".
+c.Autograde.exporter_class = SubmissionExporter
+c.Autograde.pre_convert_hook = take_renamed
+c.Autograde.sanitize_preprocessors = [TransplantAnswers, *Autograde.sanitize_preprocessors.default_args[0]]
+c.Autograde.autograde_preprocessors = [
+    VerifiedMarks if step.__name__ == "Execute" else step for step in Autograde.autograde_preprocessors.default_args[0]
+]
+c.VerifiedMarks.sandbox = "auto"
+
+# What a student gets back shows no hidden test.
+c.GenerateFeedback.preprocessors = [*GenerateFeedback.preprocessors.default_args[0], ClearHiddenTests]
+
+# For `nbgrader validate`, which runs a notebook. A busy machine must not cost points.
 c.Execute.timeout = 300
 c.Execute.iopub_timeout = 60
 c.Execute.startup_timeout = 180

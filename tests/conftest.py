@@ -1,4 +1,6 @@
-"""What holds for every test: one torch thread a worker, hypothesis without deadlines, and CUDA tests left out aloud."""
+"""What holds for every test: one torch thread a worker, hypothesis without deadlines, and what is left out is said
+aloud.
+"""
 
 import os
 from collections.abc import Iterator
@@ -14,34 +16,58 @@ settings.register_profile("xinfer-lab", deadline=None, derandomize=bool(os.envir
 settings.load_profile("xinfer-lab")
 
 
+KINDS = {
+    "cuda": "CUDA tests not run: {} (on a machine with a GPU: pytest -m cuda)",
+    "bubblewrap": "Tests of isolation not run, for want of a working bubblewrap: {} (Debian: apt install bubblewrap)",
+}
+
+
 class LeftOut:
-    """Counts the CUDA tests that `-m` deselected. With xdist the workers collect, and only the controller reports."""
+    """Counts the tests that are left out for want of a device or a program, and says so at the end.
+
+    With xdist the workers collect, and only the controller reports.
+    """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.counts = dict.fromkeys(KINDS, 0)
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        self.count += sum(item.get_closest_marker("cuda") is not None for item in items)
+        for kind in KINDS:
+            self.counts[kind] += sum(item.get_closest_marker(kind) is not None for item in items)
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        isolated = [item for item in items if item.get_closest_marker("bubblewrap")]
+        if isolated and not bubblewrap_works():
+            items[:] = [item for item in items if item not in isolated]
+            config.hook.pytest_deselected(items=isolated)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput["cuda_left_out"] = self.count
+            session.config.workeroutput["left_out"] = self.counts
         yield
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node) -> None:
         # Every worker collects all the tests, so their counts are equal.
-        self.count = max(self.count, getattr(node, "workeroutput", {}).get("cuda_left_out", 0))
+        counts = getattr(node, "workeroutput", {}).get("left_out", {})
+        self.counts = {kind: max(count, counts.get(kind, 0)) for kind, count in self.counts.items()}
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self.count:
-            terminalreporter.write_line(f"CUDA tests not run: {self.count} (on a machine with a GPU: pytest -m cuda)")
+        for kind, count in self.counts.items():
+            if count:
+                terminalreporter.write_line(KINDS[kind].format(count))
+
+
+def bubblewrap_works() -> bool:
+    from xinfer_lab.course.sandbox import open_sandbox
+
+    return open_sandbox("auto").isolated
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Counts from the start of the session."""
-    config.pluginmanager.register(LeftOut(), "cuda-left-out")
+    config.pluginmanager.register(LeftOut(), "left-out")
 
 
 @pytest.fixture(scope="session")

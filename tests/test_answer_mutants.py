@@ -1,4 +1,4 @@
-"""Every small change to a reference answer is noticed by one of its checks, or listed with the reason why it changes nothing."""
+"""Every small change to a reference answer is noticed by a check, or listed with the reason why it changes nothing."""
 
 from __future__ import annotations
 

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xinfer_lab.grading import examine, find_piece
-from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading import examine, find_piece, pieces_of
+from xinfer_lab.grading.catalog import LABS
+from xinfer_lab.grading.piece import Case, Question
 from xinfer_lab.grading.report import Drawing, Misconception, Report
+from xinfer_lab.grading.truth import judge_of
 from xinfer_lab.grading.verify import Judge, Refuses, WrongModel, first_difference, verify_values
 
 JUDGE = Judge(
@@ -258,10 +260,10 @@ def test_an_unknown_piece_is_named_with_those_there_are() -> None:
         examine("lab9.x", None)
 
 
-def test_every_known_wrong_idea_of_lab_1_is_wrong_somewhere_and_no_two_are_the_same() -> None:
-    from xinfer_lab.grading.truth.lab1 import JUDGES
-
-    for name, judge in JUDGES.items():
+@pytest.mark.parametrize("lab", LABS)
+def test_every_known_wrong_idea_is_wrong_somewhere_and_no_two_are_the_same(lab: str) -> None:
+    questions = [piece.name for piece in pieces_of(lab) if isinstance(piece, Question)]
+    for name, judge in ((name, judge_of(name)) for name in questions):
         cases = [case for seed in (0, 1, 2) for case in find_piece(name).draw(seed)]
         truth = [judge.truth(case.inputs) for case in cases]
         answers = [(model.name, [model.model(case.inputs) for case in cases]) for model in judge.wrong]

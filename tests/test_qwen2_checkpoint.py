@@ -109,7 +109,7 @@ def test_files_are_mapped_read_only(single, monkeypatch):
         accesses.append(keywords["access"])
         return real(*args, **keywords)
 
-    monkeypatch.setattr("xinfer_lab.qwen2.checkpoint.mmap.mmap", spy)
+    monkeypatch.setattr("xinfer_lab.qwen2.filemap.mmap.mmap", spy)
     with Checkpoint.open(single) as checkpoint:
         checkpoint.bytes(HEAD)
         checkpoint.bytes(BIAS)
@@ -125,7 +125,7 @@ def test_nothing_stays_mapped_after_close(sharded, monkeypatch):
         maps.append(weakref.ref(made))
         return made
 
-    monkeypatch.setattr("xinfer_lab.qwen2.checkpoint.mmap.mmap", spy)
+    monkeypatch.setattr("xinfer_lab.qwen2.filemap.mmap.mmap", spy)
     with Checkpoint.open(sharded) as checkpoint:
         total = sum(int(checkpoint.bytes(name).sum()) for name in checkpoint.names())
         assert total > 0
@@ -140,7 +140,7 @@ def test_opening_maps_nothing(sharded, monkeypatch):
     def refuse(*args, **keywords):
         raise AssertionError("opened a map")
 
-    monkeypatch.setattr("xinfer_lab.qwen2.checkpoint.mmap.mmap", refuse)
+    monkeypatch.setattr("xinfer_lab.qwen2.filemap.mmap.mmap", refuse)
     Checkpoint.open(sharded).close()
 
 

@@ -1,9 +1,6 @@
 """What the functions are said to cost is what they do."""
 
-import json
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
+from tests.memory import peak_on_cpu
 from xinfer_lab.qwen2.attention import RECENT_GPU, DeviceTraits, traits_of
 from xinfer_lab.qwen2.config import PUBLISHED
 from xinfer_lab.qwen2.costs import attention_pairs, decoder_layer_work, embed_work, lm_head_work
@@ -71,25 +69,6 @@ def counted(call):
     with torch.inference_mode(), FlopCounterMode(display=False) as counter:
         call()
     return counter.get_total_flops()
-
-
-def peak_on_cpu(call):
-    """The most bytes that a call has allocated at any one time, as PyTorch's allocator reports them."""
-    with torch.inference_mode():
-        call()  # constants that stay are made once
-        with torch.profiler.profile(
-            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True
-        ) as profile:
-            call()
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory) / "trace.json"
-        profile.export_chrome_trace(str(file))
-        events = [event for event in json.loads(file.read_text())["traceEvents"] if event["name"] == "[memory]"]
-    live = peak = 0
-    for event in sorted(events, key=lambda event: event["ts"]):
-        live += event["args"]["Bytes"]
-        peak = max(peak, live)
-    return peak
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.none() | st.integers(1, 40))

@@ -15,7 +15,7 @@ from xinfer_lab.device.memory import WORKSPACE
 from xinfer_lab.device.records import Allocate, Copy, Free, HostWrite
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.qwen2 import Checkpoint, SyntheticSpec, layer_layout, resident_tensors
-from xinfer_lab.qwen2 import checkpoint as checkpoint_module
+from xinfer_lab.qwen2 import filemap
 from xinfer_lab.residency import load
 from xinfer_lab.residency.errors import LayerOrderError, RequestError
 from xinfer_lab.residency.host import PinnedLayers, StagedLayers
@@ -238,13 +238,13 @@ def test_no_second_copy_of_the_weights_on_the_host(models: Models, monkeypatch: 
 def maps(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref]:
     """Weak references to every file map that is made."""
     made: list[weakref.ref] = []
-    real = checkpoint_module.mmap.mmap
+    real = filemap.mmap.mmap
 
     def recording(*args, **kwargs):
         made.append(weakref.ref(mapped := real(*args, **kwargs)))
         return mapped
 
-    monkeypatch.setattr(checkpoint_module.mmap, "mmap", recording)
+    monkeypatch.setattr(filemap.mmap, "mmap", recording)
     return made
 
 

@@ -18,6 +18,11 @@ _HEAD = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:n
 _CELL = "text-align:left;white-space:pre-wrap;font-family:monospace"
 
 
+def _lines(text: str) -> list[str]:
+    """``text`` in lines: wrapped, unless it has lines of its own, whose columns would not survive that."""
+    return text.splitlines() if "\n" in text else wrap(text, WIDTH, break_on_hyphens=False) or [""]
+
+
 @dataclass(frozen=True, slots=True)
 class Misconception:
     """A known wrong model that explains what was returned: its name, and one sentence that corrects it."""
@@ -80,7 +85,7 @@ class Report:
             return f"{self.piece}: passed. {self.headline}"
         lines = [f"{self.piece}: not yet. {self.headline}"]
         for label, text in self.rows():
-            first, *rest = wrap(text, WIDTH, break_on_hyphens=False) or [""]
+            first, *rest = _lines(text)
             lines.append(f"  {label + ':':<14}{first}")
             lines += [" " * 16 + more for more in rest]
         if self.picture:

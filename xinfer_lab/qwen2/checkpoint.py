@@ -1,8 +1,6 @@
 """A Qwen2 checkpoint on disk: its config, and its weights read by memory map."""
 
 import json
-import mmap
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ import torch
 
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.errors import CheckpointError
+from xinfer_lab.qwen2.filemap import map_bytes
 from xinfer_lab.qwen2.header import WEIGHT_DTYPES, TensorEntry, read_header
 from xinfer_lab.qwen2.layout import resident_tensors, tensor_name, tensor_shapes
 
@@ -114,12 +113,7 @@ class Checkpoint:
         if not self._open:
             raise ValueError(f"{self.path}: this checkpoint is closed; open it again to read from it")
         if file not in self._maps:
-            with file.open("rb") as stream:
-                mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-            with warnings.catch_warnings():
-                # True and wanted: the map is read-only. Only this message, and only here.
-                warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
-                self._maps[file] = torch.frombuffer(mapped, dtype=torch.uint8)
+            self._maps[file] = map_bytes(file)
         return self._maps[file]
 
 

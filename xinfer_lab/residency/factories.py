@@ -15,13 +15,16 @@ from xinfer_lab.residency.source import LayerSource
 from xinfer_lab.residency.weights import ModelWeights
 
 if TYPE_CHECKING:
+    from xinfer_lab.residency.codec.encoded import EncodedWeights
     from xinfer_lab.residency.host import HostLayers
 
 __all__ = [
     "MIN_POOL",
     "Progress",
     "SourceFactory",
+    "compressed_layers",
     "effective_pool",
+    "planned_layers",
     "resident_layers",
     "serial_layers",
     "streaming_layers",
@@ -45,6 +48,9 @@ class PlanLike(Protocol):
 
     @property
     def slots(self) -> int: ...
+
+    @property
+    def compress(self) -> str: ...
 
 
 SourceFactory = Callable[[Device, ModelWeights], LayerSource]
@@ -101,8 +107,18 @@ def serial_layers(host_memory: str = "pinned", on_layer: Progress | None = None)
     return make
 
 
-def planned_layers(plan: PlanLike, host_memory: str = "pinned", on_layer: Progress | None = None) -> SourceFactory:
-    """The layers that ``plan`` streams pass through its slots, all others stay."""
+def planned_layers(
+    plan: PlanLike,
+    host_memory: str = "pinned",
+    on_layer: Progress | None = None,
+    encoded: EncodedWeights | None = None,
+) -> SourceFactory:
+    """The layers that ``plan`` streams pass through its slots, all others stay.
+
+    Where it compresses, ``encoded`` holds the coded layers; without it there are only sizes, enough for a simulation.
+    """
+    if plan.compress != "none":
+        return _planned_compressed(plan, host_memory, on_layer, encoded)
     from xinfer_lab.residency.planned import PlannedLayers
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
@@ -111,6 +127,55 @@ def planned_layers(plan: PlanLike, host_memory: str = "pinned", on_layer: Progre
             return resident_layers(on_layer)(device, weights)
         host = _host_layers(host_memory, device, weights, on_layer, layers=plan.streamed)
         return PlannedLayers(device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots)
+
+    return make
+
+
+def _planned_compressed(
+    plan: PlanLike, host_memory: str, on_layer: Progress | None, encoded: EncodedWeights | None
+) -> SourceFactory:
+    from xinfer_lab.residency.codec.encoded import SizedEncoding
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        coded = SizedEncoding(weights.config, plan.compress) if encoded is None else encoded
+        if coded.codec != plan.compress:
+            raise ValueError(f"the plan is for {plan.compress} codes, and these are {coded.codec} ones")
+        return compressed_layers(coded, plan.streamed, plan.slots, host_memory, on_layer)(device, weights)
+
+    return make
+
+
+def compressed_layers(
+    encoded: EncodedWeights,
+    streamed: Sequence[int],
+    pool: int = MIN_POOL,
+    host_memory: str = "pinned",
+    on_layer: Progress | None = None,
+) -> SourceFactory:
+    """All layers in their coded form: ``streamed`` of them pass through ``pool`` slots, the others stay."""
+    from xinfer_lab.residency.codec.encoded import codec_width
+    from xinfer_lab.residency.compressed import CompressedLayers
+    from xinfer_lab.residency.encoded_host import PinnedEncoded, StagedEncoded
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        codec_width(encoded.codec, config.dtype)
+        device.sources.mount(encoded)
+        try:
+            host: HostLayers | None = None
+            if streamed and host_memory == "pinned":
+                host = PinnedEncoded(device, encoded, streamed, on_layer)
+            elif streamed and host_memory == "staged":
+                host = StagedEncoded(device, encoded, streamed, depth=max(2, pool - 1))
+            elif streamed:
+                raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
+            source = CompressedLayers(device, layer_layout(config), config.dtype, encoded, host, streamed, pool)
+        except BaseException:
+            device.sources.unmount(encoded)
+            raise
+        # What was read so far was copied: pages that stay mapped would be a second copy. Staged layers map them again.
+        encoded.unmap()
+        return source
 
     return make
 

@@ -1,7 +1,8 @@
 """The kernels of a Qwen2 forward pass: the layer maths of `xinfer_lab.qwen2` with their declarations for a device.
 
-Importing this module registers ``embed``, ``decoder_layer`` and ``lm_head``. Their declared accesses are exact: weights
-without the padding between them, the cache by the tokens that are read and written.
+Importing this module registers ``embed``, ``decoder_layer``, ``lm_head`` and, from `xinfer_lab.residency.codec.kernel`,
+``decode_exponents``: a device knows the kernels that were registered before it was made. Declared accesses are exact:
+weights without the padding between them, the cache by the tokens that are read and written.
 
 Their workspace is what a GPU needs, with whichever attention backend it has; an emulated device counts that too, since
 its budget stands for a GPU's memory, so that a budget says the same on every machine. What the CPU's own kernels
@@ -16,14 +17,15 @@ from dataclasses import replace
 import torch
 
 from xinfer_lab.device.device import KERNELS
-from xinfer_lab.device.errors import KernelError
 from xinfer_lab.device.kernels import Access, Cost, Kernel, Operands, Params
 from xinfer_lab.device.records import Span, View
 from xinfer_lab.qwen2 import costs, layers
 from xinfer_lab.qwen2.attention import RECENT_GPU, DeviceTraits
 from xinfer_lab.qwen2.layers import LayerSpec
+from xinfer_lab.residency.codec.kernel import DECODE_EXPONENTS
+from xinfer_lab.residency.operands import exactly, operand, shape, want
 
-__all__ = ["DECODER_LAYER", "EMBED", "LAYER_WEIGHTS", "LM_HEAD", "layer_params"]
+__all__ = ["DECODER_LAYER", "DECODE_EXPONENTS", "EMBED", "LAYER_WEIGHTS", "LM_HEAD", "layer_params"]
 
 _FLOATS = ("float32", "float16", "bfloat16")
 LAYER_WEIGHTS = (
@@ -48,30 +50,6 @@ def layer_params(spec: LayerSpec, position: int) -> dict[str, int | float | None
     return {**spec.to_dict(), "position": position}
 
 
-def _want(condition: bool, kernel: str, message: str) -> None:
-    if not condition:
-        raise KernelError(f"{kernel}: {message}")
-
-
-def _operand(kernel: str, operands: Operands, name: str, rank: int, *dtypes: str) -> View:
-    _want(name in operands, kernel, f"the operand {name!r} is missing; got {', '.join(operands) or 'none'}")
-    view = operands[name]
-    _want(
-        len(view.shape) == rank and min(view.shape) > 0, kernel, f"{name!r} needs {rank} dimensions, has {view.shape}"
-    )
-    _want(view.dtype in dtypes, kernel, f"{name!r} must be {' or '.join(dtypes)}, not {view.dtype}")
-    return view
-
-
-def _exactly(kernel: str, operands: Operands, params: Params, wanted: set[str], wanted_params: set[str]) -> None:
-    _want(set(operands) == wanted, kernel, f"operands must be {sorted(wanted)}, not {sorted(operands)}")
-    _want(set(params) == wanted_params, kernel, f"parameters must be {sorted(wanted_params)}, not {sorted(params)}")
-
-
-def _shape(kernel: str, name: str, view: View, wanted: tuple[int, ...]) -> None:
-    _want(view.shape == wanted, kernel, f"{name!r} must have the shape {wanted}, but has {view.shape}")
-
-
 def _dtype(view: View) -> torch.dtype:
     dtype = getattr(torch, view.dtype)
     assert isinstance(dtype, torch.dtype)
@@ -86,11 +64,11 @@ def _cost(work: costs.Work) -> Cost:
 
 
 def _check_embed(operands: Operands, params: Params) -> None:
-    _exactly("embed", operands, params, {"tokens", "weight", "out"}, set())
-    tokens = _operand("embed", operands, "tokens", 2, "int64")
-    weight = _operand("embed", operands, "weight", 2, *_FLOATS)
-    out = _operand("embed", operands, "out", 3, weight.dtype)
-    _shape("embed", "out", out, (*tokens.shape, weight.shape[1]))
+    exactly("embed", operands, params, {"tokens", "weight", "out"}, set())
+    tokens = operand("embed", operands, "tokens", 2, "int64")
+    weight = operand("embed", operands, "weight", 2, *_FLOATS)
+    out = operand("embed", operands, "out", 3, weight.dtype)
+    shape("embed", "out", out, (*tokens.shape, weight.shape[1]))
 
 
 def _embed_work(operands: Operands) -> costs.Work:
@@ -116,13 +94,13 @@ EMBED = KERNELS.register(
 
 def _spec(params: Params) -> LayerSpec:
     for name in ("num_attention_heads", "num_key_value_heads", "head_dim", "position"):
-        _want(type(params[name]) is int, "decoder_layer", f"{name} must be an integer, not {params[name]!r}")
+        want(type(params[name]) is int, "decoder_layer", f"{name} must be an integer, not {params[name]!r}")
     for name in ("rms_norm_eps", "rope_theta"):
         value = params[name]
         ok = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
-        _want(ok, "decoder_layer", f"{name} must be a positive number, not {value!r}")
+        want(ok, "decoder_layer", f"{name} must be a positive number, not {value!r}")
     window = params["window"]
-    _want(window is None or (type(window) is int and window > 0), "decoder_layer", f"window: {window!r}")
+    want(window is None or (type(window) is int and window > 0), "decoder_layer", f"window: {window!r}")
     return LayerSpec.from_dict({name: value for name, value in params.items() if name != "position"})
 
 
@@ -131,23 +109,23 @@ _PARAMS = set(LayerSpec.__dataclass_fields__) | {"position"}
 
 def _check_layer(operands: Operands, params: Params) -> None:
     kernel = "decoder_layer"
-    _exactly(kernel, operands, params, {"hidden", "kv", *LAYER_WEIGHTS}, _PARAMS)
+    exactly(kernel, operands, params, {"hidden", "kv", *LAYER_WEIGHTS}, _PARAMS)
     spec = _spec(params)
-    hidden = _operand(kernel, operands, "hidden", 3, *_FLOATS)
+    hidden = operand(kernel, operands, "hidden", 3, *_FLOATS)
     batch, tokens, size = hidden.shape
     queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
-    _want(spec.num_key_value_heads > 0 and spec.head_dim > 0, kernel, f"heads and head_dim must be positive: {spec}")
-    _want(
+    want(spec.num_key_value_heads > 0 and spec.head_dim > 0, kernel, f"heads and head_dim must be positive: {spec}")
+    want(
         spec.head_dim % 2 == 0,
         kernel,
         f"head_dim must be even, since the rotary embedding turns pairs: {spec.head_dim}",
     )
-    _want(
+    want(
         spec.num_attention_heads % spec.num_key_value_heads == 0 and queries > 0, kernel, f"heads do not divide: {spec}"
     )
-    kv = _operand(kernel, operands, "kv", 5, hidden.dtype)
-    _shape(kernel, "kv", kv, (2, kv.shape[1], batch, spec.num_key_value_heads, spec.head_dim))
-    gate = _operand(kernel, operands, "mlp.gate_proj.weight", 2, hidden.dtype)
+    kv = operand(kernel, operands, "kv", 5, hidden.dtype)
+    shape(kernel, "kv", kv, (2, kv.shape[1], batch, spec.num_key_value_heads, spec.head_dim))
+    gate = operand(kernel, operands, "mlp.gate_proj.weight", 2, hidden.dtype)
     wide = gate.shape[0]
     shapes = dict(
         zip(
@@ -159,11 +137,11 @@ def _check_layer(operands: Operands, params: Params) -> None:
             strict=True,
         )
     )  # fmt: skip
-    for name, shape in shapes.items():
-        _shape(kernel, name, _operand(kernel, operands, name, len(shape), hidden.dtype), shape)
+    for name, wanted in shapes.items():
+        shape(kernel, name, operand(kernel, operands, name, len(wanted), hidden.dtype), wanted)
     position = params["position"]
     assert isinstance(position, int)
-    _want(
+    want(
         position >= 0 and position + tokens <= kv.shape[1],
         kernel,
         f"the cache holds {kv.shape[1]} tokens, but positions {position} to {position + tokens - 1} are to be written",
@@ -232,17 +210,17 @@ DECODER_LAYER = KERNELS.register(
 
 
 def _check_head(operands: Operands, params: Params) -> None:
-    _exactly("lm_head", operands, params, {"hidden", "norm", "weight", "out"}, {"rms_norm_eps"})
+    exactly("lm_head", operands, params, {"hidden", "norm", "weight", "out"}, {"rms_norm_eps"})
     eps = params["rms_norm_eps"]
-    _want(isinstance(eps, float) and 0 < eps < 1, "lm_head", f"rms_norm_eps must be between 0 and 1, not {eps!r}")
-    hidden = _operand("lm_head", operands, "hidden", 3, *_FLOATS)
+    want(isinstance(eps, float) and 0 < eps < 1, "lm_head", f"rms_norm_eps must be between 0 and 1, not {eps!r}")
+    hidden = operand("lm_head", operands, "hidden", 3, *_FLOATS)
     batch, tokens, size = hidden.shape
-    _shape("lm_head", "norm", _operand("lm_head", operands, "norm", 1, hidden.dtype), (size,))
-    weight = _operand("lm_head", operands, "weight", 2, hidden.dtype)
-    _shape("lm_head", "weight", weight, (weight.shape[0], size))
-    out = _operand("lm_head", operands, "out", 3, hidden.dtype)
-    _shape("lm_head", "out", out, (batch, out.shape[1], weight.shape[0]))
-    _want(out.shape[1] <= tokens, "lm_head", f"{out.shape[1]} positions were asked for, but only {tokens} are there")
+    shape("lm_head", "norm", operand("lm_head", operands, "norm", 1, hidden.dtype), (size,))
+    weight = operand("lm_head", operands, "weight", 2, hidden.dtype)
+    shape("lm_head", "weight", weight, (weight.shape[0], size))
+    out = operand("lm_head", operands, "out", 3, hidden.dtype)
+    shape("lm_head", "out", out, (batch, out.shape[1], weight.shape[0]))
+    want(out.shape[1] <= tokens, "lm_head", f"{out.shape[1]} positions were asked for, but only {tokens} are there")
 
 
 def _head_work(operands: Operands) -> costs.Work:

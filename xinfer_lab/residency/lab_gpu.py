@@ -13,9 +13,9 @@ __all__ = ["lab_gpu"]
 
 
 def lab_gpu(config: Qwen2Config, ratio: float, *, position: int = 0, tokens: int = 1, batch: int = 1) -> GpuSpec:
-    """A GPU on which T_comp / T_trans of a layer is ``ratio``, for ``tokens`` new tokens of each of ``batch`` sequences at ``position``.
+    """A GPU on which T_comp / T_trans of a layer is ``ratio``, and a layer's transfer takes one millisecond.
 
-    A layer's transfer takes one millisecond. See `GpuSpec.lab`.
+    Computed are ``tokens`` new tokens of each of ``batch`` sequences, at ``position``. See `GpuSpec.lab`.
     """
     work = costs.decoder_layer_work(
         layer_spec(config, 0), batch=batch, tokens=tokens, position=position, hidden_size=config.hidden_size,

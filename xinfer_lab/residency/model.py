@@ -27,6 +27,7 @@ from xinfer_lab.residency.factories import (
     MIN_POOL,
     Progress,
     SourceFactory,
+    compressed_layers,
     effective_pool,
     resident_layers,
     serial_layers,
@@ -143,6 +144,43 @@ class QwenModel:
         compared with.
         """
         return cls._open(path, device, serial_layers(host_memory, on_layer), shape)
+
+    @classmethod
+    def load_compressed(
+        cls,
+        path: str | Path | Checkpoint,
+        device: Device,
+        pool: int = 2,
+        *,
+        codec: str = "3bit",
+        side_file: str | Path | None = None,
+        host_memory: str = "pinned",
+        on_layer: Progress | None = None,
+        on_encode: Progress | None = None,
+        **shape: int | None,
+    ) -> QwenModel:
+        """As `load_streaming`, with the layers in their coded form ("3bit" or "4bit"), also where a pool covers all.
+
+        ``side_file`` (default: beside the checkpoint) is made first if there is none, which takes a while and calls
+        ``on_encode`` with each layer that is done. Raises `RequestError` for weights that are not bfloat16.
+        """
+        from xinfer_lab.residency.codec.side_file import open_side_file
+
+        checkpoint = path if isinstance(path, Checkpoint) else Checkpoint.open(path)
+        try:
+            side = open_side_file(checkpoint, codec, side_file, on_encode=on_encode)
+            layers = checkpoint.config.num_hidden_layers
+            slots = effective_pool(pool, layers)
+            streamed = range(layers) if slots is not None else ()
+            made = compressed_layers(side, streamed, slots or 0, host_memory, on_layer)
+            model = cls._open(checkpoint, device, made, shape)
+        except BaseException:
+            if checkpoint is not path:
+                checkpoint.close()
+            raise
+        if checkpoint is not path:
+            model._checkpoint = checkpoint
+        return model
 
     @classmethod
     def _open(

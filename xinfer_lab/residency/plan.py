@@ -15,6 +15,8 @@ from xinfer_lab.device.records import Copy
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.codec.encoded import EncodedWeights, SizedEncoding
+from xinfer_lab.residency.codec.format import decode_workspace
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import MIN_POOL, planned_layers
 from xinfer_lab.residency.model import QwenModel
@@ -41,7 +43,8 @@ class Plan:
 
     ``streamed``: the layers that pass through ``slots`` slots (none: everything is resident). ``always`` names what is
     there whatever the plan (bytes by holder); ``layer_bytes`` is one layer, ``peak`` everything together, within
-    ``budget``.
+    ``budget``. ``compress`` names the codec of all layers, or is "none"; ``encoded`` are the bytes of each in its coded
+    form then.
     """
 
     layers: int
@@ -50,6 +53,8 @@ class Plan:
     layer_bytes: int
     always: Mapping[str, int]
     budget: int | None
+    compress: str = "none"
+    encoded: tuple[int, ...] = ()
 
     @property
     def resident(self) -> int:
@@ -59,12 +64,22 @@ class Plan:
     @property
     def peak(self) -> int:
         """Bytes of device memory at most in use."""
-        return sum(self.always.values()) + (self.resident + self.slots) * self.layer_bytes
+        return sum(self.always.values()) + self.held
+
+    @property
+    def held(self) -> int:
+        """Bytes of layers in device memory: those that stay, the slots, and, of coded ones, the layer in use."""
+        if self.compress == "none":
+            return (self.resident + self.slots) * self.layer_bytes
+        slot = max((self.encoded[layer] for layer in self.streamed), default=0)
+        return sum(self.encoded) - self.moved + self.slots * slot + self.layer_bytes
 
     @property
     def moved(self) -> int:
         """Bytes of weights that each pass moves over the link."""
-        return len(self.streamed) * self.layer_bytes
+        if self.compress == "none":
+            return len(self.streamed) * self.layer_bytes
+        return sum(self.encoded[layer] for layer in self.streamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +103,19 @@ class PlanTimes:
 
 
 def make_plan(
-    config: Qwen2Config, shape: Shape, budget: int | None, *, reserved: Mapping[str, int] | None = None
+    config: Qwen2Config,
+    shape: Shape,
+    budget: int | None,
+    *,
+    reserved: Mapping[str, int] | None = None,
+    compress: str = "none",
+    encoded: EncodedWeights | None = None,
 ) -> Plan:
     """The plan with the most resident layers that ``budget`` bytes allow (None: no limit), and two slots for the rest.
 
-    ``reserved``: bytes that the device holds already, by holder. Raises `RequestError` if not even two slots fit.
+    ``reserved``: bytes that the device holds already, by holder. ``compress`` ("3bit", "4bit" or "none"): where not all
+    layers fit as they are, all of them are kept and streamed in their coded form, of which more fit; ``encoded`` knows
+    the sizes (default: those of normally distributed weights). Raises `RequestError` if not even two slots fit.
     """
     layers, layer_bytes = config.num_hidden_layers, layer_layout(config).nbytes
     always = {**(reserved or {}), **_always(config, shape)}
@@ -100,6 +123,9 @@ def make_plan(
     room = layers if budget is None else (budget - base) // layer_bytes
     if room >= layers:
         return Plan(layers, (), 0, layer_bytes, always, budget)
+    if compress != "none":
+        assert budget is not None
+        return _compressed_plan(config, always, budget, SizedEncoding(config, compress) if encoded is None else encoded)
     least = min(MIN_POOL, layers)
     if room < least:
         assert budget is not None
@@ -112,24 +138,54 @@ def make_plan(
     return Plan(layers, spread(layers, layers - (room - MIN_POOL)), MIN_POOL, layer_bytes, always, budget)
 
 
-def predict(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec) -> tuple[PlanTimes, PlanTimes]:
+def _compressed_plan(config: Qwen2Config, always: Mapping[str, int], budget: int, encoded: EncodedWeights) -> Plan:
+    layers, layer_bytes = config.num_hidden_layers, layer_layout(config).nbytes
+    sizes = tuple(layer.nbytes for layer in encoded.layers)
+    largest = max(tensor.count for layer in encoded.layers for tensor in layer.tensors)
+    held = {**always, WORKSPACE: max(always.get(WORKSPACE, 0), decode_workspace(largest))}
+    # With as many slots as streamed layers, these might as well stay.
+    least = min(MIN_POOL + 1, layers)
+    for count in (0, *range(least, layers + 1)):
+        plan = Plan(
+            layers, spread(layers, count), MIN_POOL if count else 0, layer_bytes, held, budget, encoded.codec, sizes
+        )
+        if plan.peak <= budget:
+            return plan
+    raise RequestError(
+        f"{format_bytes(budget)} of device memory are not enough: {format_bytes(sum(held.values()))} are needed "
+        f"besides the layers, and {format_bytes(plan.held)} for one layer and {MIN_POOL} slots of coded ones; "
+        f"use a smaller context or chunk, or a larger budget"
+    )
+
+
+def predict(
+    config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, encoded: EncodedWeights | None = None
+) -> tuple[PlanTimes, PlanTimes]:
     """Times of a pass over ``chunk`` tokens (the prefill) and of a later one over a single token, in the middle of a
     long run.
     """
     tokens = shape.chunk or shape.context
-    prefill = _times(config, shape, plan, spec, tokens, 0)
+    prefill = _times(config, shape, plan, spec, encoded, tokens, 0)
     position = min(tokens, shape.context - 1)
-    return prefill, _times(config, shape, plan, spec, 1, position)
+    return prefill, _times(config, shape, plan, spec, encoded, 1, position)
 
 
-def _times(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, tokens: int, position: int) -> PlanTimes:
+def _times(
+    config: Qwen2Config,
+    shape: Shape,
+    plan: Plan,
+    spec: GpuSpec,
+    encoded: EncodedWeights | None,
+    tokens: int,
+    position: int,
+) -> PlanTimes:
     # Two passes more than are looked at: the first is not steady yet, the last has nothing to fetch for a pass after
     # it.
     ends: list[float] = []
     moved = 0.0
     device = SimulatedDevice(spec, memory=None, check=False)
     with device:
-        model = _model(config, shape, device, plan)
+        model = _model(config, shape, device, plan, encoded)
         model.begin(4)
         for _ in range(3):
             model.position = position
@@ -150,9 +206,12 @@ def _times(config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, tokens:
     return PlanTimes(ends[2] - ends[1], resident, moved)
 
 
-def _model(config: Qwen2Config, shape: Shape, device: SimulatedDevice, plan: Plan) -> QwenModel:
+def _model(
+    config: Qwen2Config, shape: Shape, device: SimulatedDevice, plan: Plan, encoded: EncodedWeights | None = None
+) -> QwenModel:
+    factory = planned_layers(plan, encoded=encoded)
     return QwenModel(
-        SizedWeights(config), device, planned_layers(plan), batch=shape.batch, context=shape.context, chunk=shape.chunk,
+        SizedWeights(config), device, factory, batch=shape.batch, context=shape.context, chunk=shape.chunk,
         positions=shape.positions,
     )  # fmt: skip
 

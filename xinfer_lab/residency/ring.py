@@ -17,14 +17,15 @@ __all__ = ["SlotRing", "streaming_from"]
 
 
 class SlotRing:
-    """N slots that are filled and read in turn, the engine that fills them, a fence for those that read them, and three counters.
+    """N slots filled and read in turn, the engine that fills them, a fence for those that read them, three counters.
 
     ``device``: its ``direct_queue`` computes, its ``copy_queue`` uploads. ``layers`` is L. ``slots`` are N `LayerSlot`;
-    ``slots[k].ready`` is the value of ``engine.copied`` at which what was last uploaded there may be read. ``engine.upload(layer, slot)``
-    submits an upload on the copy queue. ``consumed`` is a fence of the direct queue: value v means that v steps have been computed.
+    ``slots[k].ready`` is the value of ``engine.copied`` at which what was last uploaded there may be read.
+    ``engine.upload(layer, slot)`` submits an upload on the copy queue. ``consumed`` is a fence of the direct queue:
+    value v means that v steps have been computed.
 
-    Steps run on over all passes: pass number times L plus layer. ``step`` is computed now, or next; ``uploaded`` is the next step to
-    upload; ``end`` is the step after the last announced pass. Nothing here blocks the host, `close` aside.
+    Steps run on over all passes: pass number times L plus layer. ``step`` is computed now, or next; ``uploaded`` is the
+    next step to upload; ``end`` is the step after the last announced pass. Nothing here blocks the host, `close` aside.
     """
 
     def __init__(
@@ -68,11 +69,11 @@ Part = Callable[..., Any]
 def streaming_from(
     *, layer_of: Part, slot_of: Part, wait_until_read: Part, prefetch: Part, ensure: Part, release: Part
 ) -> type[SlotRing]:
-    """A class of layer sources (see `LayerSource`) whose decisions are these functions; each is called as a method on the ring.
+    """A class of layer sources (see `LayerSource`) whose decisions are these functions, as methods of the ring.
 
-    ``layer_of(step, layers)`` and ``slot_of(step, layers, pool)`` are numbers; on the ring, ``layer_of(step)`` is the layer's number
-    and ``slot_of(step)`` the `LayerSlot` itself. ``wait_until_read(ring, step)``, ``prefetch(ring)``, ``ensure(ring, layer)`` and
-    ``release(ring, layer)`` drive the queues.
+    ``layer_of(step, layers)`` and ``slot_of(step, layers, pool)`` are numbers; on the ring, ``layer_of(step)`` is the
+    layer's number and ``slot_of(step)`` the `LayerSlot` itself. ``wait_until_read(ring, step)``, ``prefetch(ring)``,
+    ``ensure(ring, layer)`` and ``release(ring, layer)`` drive the queues.
     """
 
     class StreamingLayers(SlotRing):

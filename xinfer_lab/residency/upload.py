@@ -28,7 +28,8 @@ class CopyEngine:
         spans = self.host.stage(layer)
         with self.queue.record(f"upload layer {layer} to {slot.name}") as commands:
             for buffer, span in zip(slot.buffers, spans, strict=True):
-                commands.copy(buffer, span)
+                # A slot may be larger than the layer that it holds, where layers differ in size.
+                commands.copy(buffer.span(0, span.size), span)
         value = self.copied.last_submitted + 1
         self.queue.signal(self.copied, value)
         self.host.copied(self.copied, value)

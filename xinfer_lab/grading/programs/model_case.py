@@ -91,7 +91,7 @@ class ModelCase:
 
     def with_memory(self, slots: int) -> ModelCase:
         """The same case with a budget of what it needs with ``slots`` slots, and half a layer: not enough for another slot."""
-        return ModelCase(**{**self.inputs(), "memory": memory_for(self, slots)})  # type: ignore[arg-type]
+        return ModelCase(**{**self.inputs(), "memory": memory_for(self, slots)})
 
     @classmethod
     def of(cls, inputs: Mapping[str, Value]) -> ModelCase:
@@ -99,7 +99,7 @@ class ModelCase:
         wanted = cls.__dataclass_fields__
         if set(inputs) != set(wanted):
             raise BadData(f"a model case has the fields {', '.join(wanted)}")
-        return cls(**inputs)  # type: ignore[arg-type]
+        return cls(**inputs)
 
     def inputs(self) -> dict[str, Value]:
         """The case as the inputs of a `Case`."""

@@ -12,7 +12,6 @@ from xinfer_lab.grading.piece import Case, Observed, Piece, Question
 from xinfer_lab.grading.programs.model_case import ModelCase, run_model
 from xinfer_lab.grading.programs.record import Program, Runner
 from xinfer_lab.grading.questions import lab3_cases as cases
-from xinfer_lab.grading.questions.lab3_parts import neighbours
 from xinfer_lab.grading.values import Value
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.host import PinnedLayers
@@ -21,7 +20,8 @@ from xinfer_lab.residency.weights import ModelWeights
 
 __all__ = ["PIECES"]
 
-DENIED = ("xinfer_lab.residency.streaming", "xinfer_lab.grading.questions")
+STREAMING = "xinfer_lab.residency.streaming"
+PARTS = "xinfer_lab.grading.questions.lab3_parts"
 
 Inputs = Mapping[str, Value]
 
@@ -52,7 +52,7 @@ def _stream(part: str, *, split: bool = False) -> Runner:
     """
 
     def run(answer: Any, inputs: Inputs, open_device: Callable[..., Device]) -> None:
-        parts = dict(answer) if not part else {**neighbours(part), part: answer}
+        parts = {**_neighbours(part), part: answer} if part else dict(answer)
         source = streaming_from(**parts)
 
         def make(device: Device, weights: ModelWeights) -> SlotRing:
@@ -67,13 +67,21 @@ def _stream(part: str, *, split: bool = False) -> Runner:
     return run
 
 
+def _neighbours(part: str) -> Mapping[str, Any]:
+    # Imported when it is needed: where whole rings and formulas are recorded, none of the parts is there.
+    from xinfer_lab.grading.questions.lab3_parts import neighbours
+
+    return neighbours(part)
+
+
 def _question(name: str, points: int, drawn: Callable[[Random], list[Case]], ask: Any) -> Question:
-    return Question(f"lab3.{name}", points, drawn, ask, DENIED)
+    return Question(f"lab3.{name}", points, drawn, ask, (STREAMING, PARTS))
 
 
 def _program(name: str, points: int, part: str, *, split: bool = False) -> Program:
     drawn = cases.streams if part else cases.gate_streams
-    return Program(f"lab3.{name}", points, drawn, _stream(part, split=split), DENIED, cpu_seconds=5.0)
+    denied = (STREAMING, f"{PARTS}.{part}" if part else PARTS)
+    return Program(f"lab3.{name}", points, drawn, _stream(part, split=split), denied, cpu_seconds=5.0)
 
 
 LETTERS = ["A", "B", "C", "D"]

@@ -23,7 +23,7 @@ def streams(random: Random) -> list[Case]:
 
 
 def gate_streams(random: Random) -> list[Case]:
-    """The same, and 28 layers over four passes through a pool that does not divide them: the shape in which an engine failed."""
+    """The same, and 28 layers over four passes through a pool that does not divide them: where an engine failed."""
     return [*streams(random), _stream(random, 28, random.choice((3, 5)), 4)]
 
 
@@ -36,7 +36,13 @@ def place_cases(random: Random) -> list[Case]:
     """A running step, the number of layers, the pool: within the first pass, at its end, and many passes on."""
     cases = []
     for layers, pool in ((28, 3), (6, 2), (7, 2), (28, 5), (random.randint(10, 90), random.randint(2, 9))):
-        steps = (0, layers - 1, layers, layers + random.randint(1, layers - 1), layers * random.randint(3, 40) + random.randrange(layers))
+        steps = (
+            0,
+            layers - 1,
+            layers,
+            layers + random.randint(1, layers - 1),
+            layers * random.randint(3, 40) + random.randrange(layers),
+        )
         for step in steps:
             inputs = {"step": step, "layers": layers, "pool": pool}
             cases.append(Case(f"step {step} of {layers} layers, pool of {pool}", inputs))

@@ -26,14 +26,30 @@ LAYER_OF = Judge(
     noun="layer",
     call=_place("layer_of"),
     wrong=(
-        WrongModel("The step is taken for the layer", "Steps run on over all passes; layers begin again at 0.", lambda i: i["step"]),
-        WrongModel("The pass, not the layer", "// gives the number of the pass; the layer is what is left over.", lambda i: i["step"] // i["layers"]),
+        WrongModel(
+            "The step is taken for the layer",
+            "Steps run on over all passes; layers begin again at 0.",
+            lambda i: i["step"],
+        ),
+        WrongModel(
+            "The pass, not the layer",
+            "// gives the number of the pass; the layer is what is left over.",
+            lambda i: i["step"] // i["layers"],
+        ),
         WrongModel("Counted from 1", "Layers are numbered from 0.", lambda i: i["step"] % i["layers"] + 1),
         WrongModel("One step late", "Step 0 computes layer 0.", lambda i: (i["step"] - 1) % i["layers"]),
         WrongModel("One step early", "Step 0 computes layer 0.", lambda i: (i["step"] + 1) % i["layers"]),
-        WrongModel("A pass is one layer too long", "A pass has L layers, 0 to L - 1.", lambda i: i["step"] % (i["layers"] + 1)),
-        WrongModel("The last layer stays", "After layer L - 1 comes layer 0 of the next pass.", lambda i: min(i["step"], i["layers"] - 1)),
-        WrongModel("Back and forth", "Every pass runs from layer 0 to layer L - 1.", lambda i: _back(i["step"], i["layers"])),
+        WrongModel(
+            "A pass is one layer too long", "A pass has L layers, 0 to L - 1.", lambda i: i["step"] % (i["layers"] + 1)
+        ),
+        WrongModel(
+            "The last layer stays",
+            "After layer L - 1 comes layer 0 of the next pass.",
+            lambda i: min(i["step"], i["layers"] - 1),
+        ),
+        WrongModel(
+            "Back and forth", "Every pass runs from layer 0 to layer L - 1.", lambda i: _back(i["step"], i["layers"])
+        ),
     ),
 )
 
@@ -45,8 +61,8 @@ def _back(step: int, layers: int) -> int:
 
 BY_LAYER = (
     "Slot by layer number",
-    "layer % N breaks at the end of a pass, unless N divides L: the last layers and the first ones of the next pass meet in one "
-    "slot. Steps run on over all passes; layers do not.",
+    "layer % N breaks at the end of a pass, unless N divides L: the last layers and the first ones of the next pass "
+    "meet in one slot. Steps run on over all passes; layers do not.",
 )
 
 SLOT_OF = Judge(
@@ -56,19 +72,29 @@ SLOT_OF = Judge(
     call=_place("slot_of"),
     wrong=(
         WrongModel(*BY_LAYER, lambda i: i["step"] % i["layers"] % i["pool"]),
-        WrongModel("The layer is taken for the slot", "There are only N slots, 0 to N - 1.", lambda i: i["step"] % i["layers"]),
+        WrongModel(
+            "The layer is taken for the slot", "There are only N slots, 0 to N - 1.", lambda i: i["step"] % i["layers"]
+        ),
         WrongModel("The step is taken for the slot", "There are only N slots, 0 to N - 1.", lambda i: i["step"]),
         WrongModel("Counted from 1", "Slots are numbered from 0.", lambda i: i["step"] % i["pool"] + 1),
-        WrongModel("Blocks, not turns", "Neighbouring steps use neighbouring slots, or nothing could be copied meanwhile.", lambda i: i["step"] // i["pool"] % i["pool"]),
+        WrongModel(
+            "Blocks, not turns",
+            "Neighbouring steps use neighbouring slots, or nothing could be copied meanwhile.",
+            lambda i: i["step"] // i["pool"] % i["pool"],
+        ),
         WrongModel("Two slots, whatever the pool", "The ring goes through all N slots.", lambda i: i["step"] % 2),
         WrongModel("One slot too many", "There are N slots, 0 to N - 1.", lambda i: i["step"] % (i["pool"] + 1)),
         WrongModel("One slot is left out", "All N slots are used.", lambda i: i["step"] % (i["pool"] - 1)),
-        WrongModel("Shifted by one with each pass", "A step's slot does not depend on the pass that it is in.", lambda i: (i["step"] % i["layers"] + i["step"] // i["layers"]) % i["pool"]),
+        WrongModel(
+            "Shifted by one with each pass",
+            "A step's slot does not depend on the pass that it is in.",
+            lambda i: (i["step"] % i["layers"] + i["step"] // i["layers"]) % i["pool"],
+        ),
         WrongModel("Backwards", "Step 0 uses slot 0, step 1 slot 1.", lambda i: -i["step"] % i["pool"]),
         WrongModel("Only one slot", "With one slot nothing can be copied while a layer is computed.", lambda i: 0),
         WrongModel("The slot of the next step", "Step 0 uses slot 0.", lambda i: (i["step"] + 1) % i["pool"]),
     ),
-)  # fmt: skip
+)
 
 
 def _passes(
@@ -94,7 +120,9 @@ def _close(expected: Value, got: Value, noun: str) -> Difference | None:
         return None
     found = first_difference(expected, got)
     why = found[3] if found else ""
-    return Difference("", shown(expected), shown(got), f"The {noun} is not of the form that was asked for{': ' + why if why else ''}.")
+    return Difference(
+        "", shown(expected), shown(got), f"The {noun} is not of the form that was asked for{': ' + why if why else ''}."
+    )
 
 
 PASS_TIMES = Judge(
@@ -104,21 +132,67 @@ PASS_TIMES = Judge(
     call=lambda case: "pass_times(layers={layers}, t_trans={t_trans}, t_comp={t_comp})".format(**case.inputs),
     compare=_close,
     wrong=(
-        WrongModel("No fill", "Nothing can be computed before the first layer has arrived.", _passes(lambda n, t, c: n * max(t, c))),
-        WrongModel("No drain", "After the last copy the last layer still has to be computed.", _passes(lambda n, t, c: t + (n - 1) * max(t, c))),
-        WrongModel("One stage too many", "Between the first copy and the last layer's computing lie L - 1 stages.", _passes(lambda n, t, c: t + n * max(t, c) + c)),
-        WrongModel("Copies are always hidden", "When a copy takes longer than computing, the copies set the pace.", _passes(lambda n, t, c: t + n * c)),
-        WrongModel("Copies always set the pace", "When computing takes longer than a copy, computing sets the pace.", _passes(lambda n, t, c: n * t + c)),
-        WrongModel("Streaming as long as serial", "Copies and computing run at the same time.", _passes(lambda n, t, c: n * (t + c))),
-        WrongModel("Streaming as fast as resident", "The first layer's copy cannot be hidden: nothing is computed yet.", _passes(lambda n, t, c: n * c)),
-        WrongModel("The shorter time sets the pace", "A stage is over when both its copy and its computing are.", _passes(lambda n, t, c: t + (n - 1) * min(t, c) + c)),
-        WrongModel("Half of serial", "At most 2x, and only where both times are equal; not always.", _passes(lambda n, t, c: n * (t + c) / 2)),
-        WrongModel("Serial already overlaps", "Serial copies, then computes, layer by layer.", _passes(serial=lambda n, t, c: n * max(t, c))),
+        WrongModel(
+            "No fill",
+            "Nothing can be computed before the first layer has arrived.",
+            _passes(lambda n, t, c: n * max(t, c)),
+        ),
+        WrongModel(
+            "No drain",
+            "After the last copy the last layer still has to be computed.",
+            _passes(lambda n, t, c: t + (n - 1) * max(t, c)),
+        ),
+        WrongModel(
+            "One stage too many",
+            "Between the first copy and the last layer's computing lie L - 1 stages.",
+            _passes(lambda n, t, c: t + n * max(t, c) + c),
+        ),
+        WrongModel(
+            "Copies are always hidden",
+            "When a copy takes longer than computing, the copies set the pace.",
+            _passes(lambda n, t, c: t + n * c),
+        ),
+        WrongModel(
+            "Copies always set the pace",
+            "When computing takes longer than a copy, computing sets the pace.",
+            _passes(lambda n, t, c: n * t + c),
+        ),
+        WrongModel(
+            "Streaming as long as serial",
+            "Copies and computing run at the same time.",
+            _passes(lambda n, t, c: n * (t + c)),
+        ),
+        WrongModel(
+            "Streaming as fast as resident",
+            "The first layer's copy cannot be hidden: nothing is computed yet.",
+            _passes(lambda n, t, c: n * c),
+        ),
+        WrongModel(
+            "The shorter time sets the pace",
+            "A stage is over when both its copy and its computing are.",
+            _passes(lambda n, t, c: t + (n - 1) * min(t, c) + c),
+        ),
+        WrongModel(
+            "Half of serial",
+            "At most 2x, and only where both times are equal; not always.",
+            _passes(lambda n, t, c: n * (t + c) / 2),
+        ),
+        WrongModel(
+            "Serial already overlaps",
+            "Serial copies, then computes, layer by layer.",
+            _passes(serial=lambda n, t, c: n * max(t, c)),
+        ),
         WrongModel("Serial copies once", "Each layer is copied.", _passes(serial=lambda n, t, c: t + n * c)),
-        WrongModel("Resident copies too", "Resident weights are there already.", _passes(resident=lambda n, t, c: t + n * c)),
-        WrongModel("One layer only", "A pass has L layers.", _passes(lambda n, t, c: t + c, lambda n, t, c: t + c, lambda n, t, c: c)),
+        WrongModel(
+            "Resident copies too", "Resident weights are there already.", _passes(resident=lambda n, t, c: t + n * c)
+        ),
+        WrongModel(
+            "One layer only",
+            "A pass has L layers.",
+            _passes(lambda n, t, c: t + c, lambda n, t, c: t + c, lambda n, t, c: c),
+        ),
     ),
-)  # fmt: skip
+)
 
 
 def _tokens(
@@ -136,7 +210,11 @@ def _tokens(
     """By exact fractions, so that no rounding decides."""
 
     def smallest(inputs: Inputs) -> Value:
-        gpu = {key: Fraction(value) for key, value in inputs["gpu"].items() if isinstance(value, (int, float)) and value != float("inf")}
+        gpu = {
+            key: Fraction(value)
+            for key, value in inputs["gpu"].items()
+            if isinstance(value, (int, float)) and value != float("inf")
+        }
         if link not in gpu:
             return least
         start = gpu["launch_time"] if launch else Fraction(0)
@@ -164,17 +242,51 @@ TOKENS_TO_HIDE = Judge(
     noun="number of tokens",
     call=_hiding_call,
     wrong=(
-        WrongModel("A tie is not taken for hidden", "Hidden means T_trans <= T_comp: equal will do.", _tokens(strict=True)),
-        WrongModel("Rounded down", "One token fewer than needed leaves a part of the copy in sight: round up.", _tokens(floor=True)),
-        WrongModel("Latency and launch are left out", "T_trans has the link's latency in it, T_comp the launch.", _tokens(latency=False, launch=False)),
-        WrongModel("The latency is left out", "A copy takes link_latency + bytes / link_bandwidth.", _tokens(latency=False)),
+        WrongModel(
+            "A tie is not taken for hidden", "Hidden means T_trans <= T_comp: equal will do.", _tokens(strict=True)
+        ),
+        WrongModel(
+            "Rounded down",
+            "One token fewer than needed leaves a part of the copy in sight: round up.",
+            _tokens(floor=True),
+        ),
+        WrongModel(
+            "Latency and launch are left out",
+            "T_trans has the link's latency in it, T_comp the launch.",
+            _tokens(latency=False, launch=False),
+        ),
+        WrongModel(
+            "The latency is left out", "A copy takes link_latency + bytes / link_bandwidth.", _tokens(latency=False)
+        ),
         WrongModel("The launch is left out", "A kernel takes launch_time on top.", _tokens(launch=False)),
-        WrongModel("The wrong bandwidth", "A copy to the GPU crosses the link; memory_bandwidth is the GPU's own memory.", _tokens(link="memory_bandwidth", latency=True)),
-        WrongModel("Two bytes a weight are taken for granted", "layer_bytes says how much is copied; in float32 it is 4 bytes a weight.", _tokens(nbytes=lambda i: i["flops_per_token"])),
-        WrongModel("One FLOP a byte is taken for granted", "flops_per_token says what a token costs.", _tokens(flops=lambda i: i["layer_bytes"])),
-        WrongModel("Two FLOPs a FLOP", "flops_per_token has the factor 2 in it already.", _tokens(flops=lambda i: 2 * i["flops_per_token"])),
-        WrongModel("Bits, not bytes", "Bandwidths are in bytes a second.", _tokens(nbytes=lambda i: 8 * i["layer_bytes"])),
+        WrongModel(
+            "The wrong bandwidth",
+            "A copy to the GPU crosses the link; memory_bandwidth is the GPU's own memory.",
+            _tokens(link="memory_bandwidth", latency=True),
+        ),
+        WrongModel(
+            "Two bytes a weight are taken for granted",
+            "layer_bytes says how much is copied; in float32 it is 4 bytes a weight.",
+            _tokens(nbytes=lambda i: i["flops_per_token"]),
+        ),
+        WrongModel(
+            "One FLOP a byte is taken for granted",
+            "flops_per_token says what a token costs.",
+            _tokens(flops=lambda i: i["layer_bytes"]),
+        ),
+        WrongModel(
+            "Two FLOPs a FLOP",
+            "flops_per_token has the factor 2 in it already.",
+            _tokens(flops=lambda i: 2 * i["flops_per_token"]),
+        ),
+        WrongModel(
+            "Bits, not bytes", "Bandwidths are in bytes a second.", _tokens(nbytes=lambda i: 8 * i["layer_bytes"])
+        ),
         WrongModel("No token at all", "A pass has at least one token.", _tokens(least=0)),
-        WrongModel("Reading the weights is left out", "A kernel also has to read the layer once: with few tokens that may take longer.", _tokens(read=False)),
+        WrongModel(
+            "Reading the weights is left out",
+            "A kernel also has to read the layer once: with few tokens that may take longer.",
+            _tokens(read=False),
+        ),
     ),
-)  # fmt: skip
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from xinfer_lab.device.records import Signal, Wait
 from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
@@ -35,12 +37,20 @@ def _counts_layers(values: list[int], evidence: Evidence) -> bool:
     return len(values) > evidence.case.layers >= max(values) and len(set(values)) > 1
 
 
-def _signals_early(evidence: Evidence, fault: Fault) -> bool:
-    computes = evidence.program.computes
-    if not _race("write-after-read", evidence, fault) or not computes:
-        return False
-    first = (r for r in list(evidence.stream)[: computes[0].record] if isinstance(r, Signal))
-    return any(record.fence.startswith("consumed") for record in first)
+def _signals_early(fence: str, before: int | None, evidence: Evidence) -> bool:
+    """Whether ``fence`` is signalled before record ``before``, the first of what it is to tell of."""
+    early = list(evidence.stream)[: before or 0]
+    return any(isinstance(record, Signal) and record.fence.startswith(fence) for record in early)
+
+
+def _copy_signalled_early(evidence: Evidence, fault: Fault) -> bool:
+    first = min((upload.record for upload in evidence.program.uploads), default=None)
+    return _race("read-after-write", evidence, fault) and _signals_early("copied", first, evidence)
+
+
+def _read_signalled_early(evidence: Evidence, fault: Fault) -> bool:
+    first = min((compute.record for compute in evidence.program.computes), default=None)
+    return _race("write-after-read", evidence, fault) and _signals_early("consumed", first, evidence)
 
 
 def _refused(words: str, evidence: Evidence, fault: Fault) -> bool:
@@ -77,7 +87,7 @@ def _serial(evidence: Evidence, fault: Fault) -> bool:
     computes = evidence.program.computes
     return fault.kind in ("late-upload", "not-filled", "no-overlap") and all(
         later.uploads and evidence.ordering.before(earlier.record, min(later.uploads))
-        for earlier, later in zip(computes, computes[1:], strict=False)
+        for earlier, later in pairwise(computes)
     )
 
 
@@ -88,23 +98,27 @@ def _too_much(evidence: Evidence, fault: Fault) -> bool:
 MISCONCEPTIONS = (
     Named(
         "The wrong queue waits",
-        "A wait holds back the queue that it is given to. The one that would run too far has to wait: the direct queue for a copy, "
+        "A wait holds back the queue that it is given to. The one that would run too far has to wait: the direct "
+        "queue for a copy, "
         "the copy queue for a reader. A queue that waits for its own signal waits for nothing.",
         _waits_for_itself,
     ),
     Named(
         "More than N layers at the start",
-        "N slots hold N layers. The upload for step s + N has to wait for the reader of step s, and nobody was asked to signal that yet.",
+        "N slots hold N layers. The upload for step s + N has to wait for the reader of step s, and nobody was "
+        "asked to signal that yet.",
         _too_many_at_start,
     ),
     Named(
         "Wait before signal",
-        "A wait names a value that was submitted before it. The signal comes first in the program, then what waits for it.",
+        "A wait names a value that was submitted before it. The signal comes first in the program, then what "
+        "waits for it.",
         lambda evidence, fault: fault.kind == "raised:EarlyWait",
     ),
     Named(
         "A fence value is used twice",
-        "Values only grow, over all passes: a wait could not tell the second 1 from the first. Number by the running step.",
+        "Values only grow, over all passes: a wait could not tell the second 1 from the first. Number by the "
+        "running step.",
         lambda evidence, fault: _refused("the next value must be", evidence, fault),
     ),
     Named(
@@ -139,70 +153,83 @@ MISCONCEPTIONS = (
     ),
     Named(
         "Slot by layer number",
-        "slot = layer % N breaks where one pass ends and the next begins, unless N divides L: the last layers and the first "
+        "slot = layer % N breaks where one pass ends and the next begins, unless N divides L: the last layers "
+        "and the first "
         "ones of the next token then meet in one slot. Number the uploads by the running step.",
         _by_layer,
     ),
     Named(
         "The signal comes before the read",
-        "A signal says: everything submitted to this queue so far is done. The layer's computing has to be submitted before it.",
-        _signals_early,
+        "A signal says: everything submitted to this queue so far is done. The layer's computing has to be "
+        "submitted before it.",
+        _read_signalled_early,
+    ),
+    Named(
+        "The signal comes before the copy",
+        "A signal says: everything submitted to this queue so far is done. The copy has to be submitted before it.",
+        _copy_signalled_early,
     ),
     Named(
         "Waits for the layer, not for the slot",
-        "In the second pass the fence is past every layer number already, so such a wait waits for nothing. The slot knows the "
+        "In the second pass the fence is past every layer number already, so such a wait waits for nothing. The "
+        "slot knows the "
         "value of its own last upload: slot.ready.",
         lambda evidence, fault: (
-            _race("read-after-write", evidence, fault) and _counts_layers(_waits(evidence, "direct", "copied"), evidence)
+            _race("read-after-write", evidence, fault)
+            and _counts_layers(_waits(evidence, "direct", "copied"), evidence)
         ),
     ),
     Named(
         "Counts layers, not steps",
-        "In the second pass the fence is past every layer number already, so such a wait waits for nothing. Count steps over "
+        "In the second pass the fence is past every layer number already, so such a wait waits for nothing. "
+        "Count steps over "
         "all passes.",
         lambda evidence, fault: (
-            _race("write-after-read", evidence, fault) and _counts_layers(_waits(evidence, "copy", "consumed"), evidence)
+            _race("write-after-read", evidence, fault)
+            and _counts_layers(_waits(evidence, "copy", "consumed"), evidence)
         ),
     ),
     Named(
         "Nobody waits for the copy",
         "Submitted is not arrived. The direct queue starts a kernel as soon as it can, whatever the copy queue is at.",
-        lambda evidence, fault: (
-            _race("read-after-write", evidence, fault) and not _waits(evidence, "direct", "copied")
-        ),
+        lambda evidence, fault: _race("read-after-write", evidence, fault) and not _waits(evidence, "direct", "copied"),
     ),
     Named(
         "Nobody waits for the reader",
-        "release is called when the computing has been submitted, not when it is over. The copy queue has to wait before it overwrites.",
-        lambda evidence, fault: (
-            _race("write-after-read", evidence, fault) and not _waits(evidence, "copy", "consumed")
-        ),
+        "release is called when the computing has been submitted, not when it is over. The copy queue has to "
+        "wait before it overwrites.",
+        lambda evidence, fault: _race("write-after-read", evidence, fault) and not _waits(evidence, "copy", "consumed"),
     ),
     Named(
         "The wait is not for this slot's copy",
-        "The value that is waited for belongs to an earlier upload. Wait for the value of what was uploaded last into this slot.",
+        "The value that is waited for belongs to an earlier upload. Wait for the value of what was uploaded last "
+        "into this slot.",
         lambda evidence, fault: _race("read-after-write", evidence, fault),
     ),
     Named(
         "The wait is not for this slot's reader",
-        "The value that is waited for belongs to an earlier step, or the wait comes after the copy. Before step s is uploaded, step "
+        "The value that is waited for belongs to an earlier step, or the wait comes after the copy. Before step "
+        "s is uploaded, step "
         "s - N must have been computed.",
         lambda evidence, fault: _race("write-after-read", evidence, fault),
     ),
     Named(
         "Uploaded a second time",
-        "The upload for this step is on its way already: it was submitted N steps ago. What is left to do is to wait for it.",
+        "The upload for this step is on its way already: it was submitted N steps ago. What is left to do is to "
+        "wait for it.",
         lambda evidence, fault: fault.kind == "uploaded-twice",
     ),
     Named(
         "Serial",
-        "Each upload is submitted only when the layer before it has been handed in, so copying and computing take turns. Fill all "
+        "Each upload is submitted only when the layer before it has been handed in, so copying and computing "
+        "take turns. Fill all "
         "slots at the start, and refill each as soon as its layer has been computed.",
         _serial,
     ),
     Named(
         "Not far enough ahead",
-        "With N slots, N uploads can be on their way: as soon as step s has been handed in, the upload for step s + N goes out.",
+        "With N slots, N uploads can be on their way: as soon as step s has been handed in, the upload for step "
+        "s + N goes out.",
         lambda evidence, fault: fault.kind in ("late-upload", "not-filled"),
     ),
     Named(

@@ -4,10 +4,10 @@ check: ensure, gate
 phrase: holds
 """
 
-from xinfer_lab.residency.streaming import StreamingLayers
+from xinfer_lab.residency.streaming import StreamingLayers as Given
 
 
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
-    weights = StreamingLayers.ensure(ring, layer)
+    weights = Given.ensure(ring, layer)
     return weights

@@ -1,7 +1,7 @@
 """
 wrong: returns something that equals everything
 check: slot_of, gate
-phrase: The slot is another one
+phrase: not the right slot
 """
 
 class Same(int):

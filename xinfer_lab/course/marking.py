@@ -1,0 +1,141 @@
+"""Mark one submission: transplant, record in the sandbox, verify apart, a verdict for each grade cell."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from xinfer_lab.course.explain import explain_end, explain_lack
+from xinfer_lab.course.grade_cells import Check, GradeCell
+from xinfer_lab.course.lab import Lab
+from xinfer_lab.course.notebook import Notebook
+from xinfer_lab.course.package_view import PACKAGE
+from xinfer_lab.course.recording import Answer, Recorder, Recording, RecordLimits
+from xinfer_lab.course.sandbox import Sandbox
+from xinfer_lab.course.steps import Ask, Run, Step, steps_of
+from xinfer_lab.course.transplant import Transplant, transplant
+from xinfer_lab.course.trusted import Drawn, Trusted
+from xinfer_lab.course.verdict import Marking, Status, Verdict
+from xinfer_lab.grading.report import Report
+
+__all__ = ["Marker", "fresh_seed"]
+
+
+def fresh_seed() -> int:
+    """A seed that nobody can guess."""
+    return secrets.randbits(32)
+
+
+class Marker:
+    """Marks submissions, one after another, with one trusted process for all and new recording processes for each.
+
+    Cases that nobody has seen are drawn once for a marker: every submission that it marks is asked the same. A context
+    manager; `close` ends its process and removes its files.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        limits: RecordLimits | None = None,
+        *,
+        package: Path = PACKAGE,
+        new_seed: Callable[[], int] = fresh_seed,
+    ) -> None:
+        self.sandbox = sandbox
+        self._new_seed = new_seed
+        self._trusted = Trusted(package)
+        self._recorder = Recorder(sandbox, limits, package)
+        self._seeds: dict[str, int] = {}
+        self._drawn: dict[tuple[str, int], Drawn] = {}
+
+    def __enter__(self) -> Marker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what runs and remove what was written."""
+        self._trusted.close()
+        self._recorder.close()
+
+    def mark(self, lab: Lab, submitted: Notebook, notes: Sequence[str] = ()) -> Marking:
+        """The marking of ``submitted``; ``notes`` are put before those on the notebook itself. Raises
+        `MarkingError`.
+        """
+        notebook = transplant(lab.released, submitted)
+        return self.mark_transplant(lab, notebook, notes)
+
+    def mark_transplant(self, lab: Lab, notebook: Transplant, notes: Sequence[str] = ()) -> Marking:
+        """The marking of a notebook that is transplanted already."""
+        steps = steps_of(notebook.cells, {graded.grade_id: graded for graded in lab.graded})
+        asked = {
+            (step.place, number): check
+            for step in steps
+            if isinstance(step, Ask)
+            for number, check in enumerate(step.graded.checks)
+        }
+        drawn = {key: self._draw(check) for key, check in asked.items()}
+        recording = self._recorder.record(steps, drawn)
+        places = {step.graded.grade_id: step.place for step in steps if isinstance(step, Ask)}
+        verdicts = [
+            self._verdict(graded, places.get(graded.grade_id), steps, drawn, recording) for graded in lab.graded
+        ]
+        printed = {place: cell.printed for place, cell in recording.cells.items()}
+        return Marking(tuple(verdicts), (*notes, *notebook.notes), notebook, printed)
+
+    def _seed(self, check: Check) -> int:
+        if check.seed is not None:
+            return check.seed
+        return self._seeds.setdefault(check.piece, self._new_seed())
+
+    def _draw(self, check: Check) -> Drawn:
+        key = check.piece, self._seed(check)
+        if key not in self._drawn:
+            self._drawn[key] = self._trusted.draw(*key)
+        return self._drawn[key]
+
+    def _verdict(
+        self,
+        graded: GradeCell,
+        place: int | None,
+        steps: Sequence[Step],
+        drawn: Mapping[tuple[int, int], Drawn],
+        recording: Recording,
+    ) -> Verdict:
+        if graded.by_hand:
+            return Verdict(graded.grade_id, graded.points, Status.BY_HAND)
+        seeds = tuple((check.piece, self._seed(check)) for check in graded.checks)
+        status, report = Status.MISSING, Report(graded.grade_id, False, "This check was not reached.")
+        if place is not None:
+            before = [step for step in steps if isinstance(step, Run) and step.place < place]
+            for number, check in enumerate(graded.checks):
+                key = place, number
+                status, report = self._judge(check, recording.answers[key], drawn[key], before, recording)
+                if status is not Status.PASSED:
+                    break
+        return Verdict(graded.grade_id, graded.points, status, report, seeds)
+
+    def _judge(
+        self, check: Check, answer: Answer, drawn: Drawn, before: Sequence[Run], recording: Recording
+    ) -> tuple[Status, Report]:
+        if answer.ended is not None:
+            return explain_end(check, answer.ended)
+        if answer.lacks is not None:
+            return explain_lack(check, answer.lacks, before, recording)
+        report = self._trusted.verify(check.piece, drawn.cases, answer.data)
+        if report.passed:
+            return Status.PASSED, report
+        return (Status.TIMED_OUT if _timed_out(answer.data) else Status.FAILED), report
+
+
+def _timed_out(data: object) -> bool:
+    """Whether a failed answer failed because its last case came to no end."""
+    match data:
+        case {"outcomes": [*_, {"raised": {"type": "AnswerTimeout"}}]}:
+            return True
+    return False

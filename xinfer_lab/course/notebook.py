@@ -1,0 +1,162 @@
+"""Notebooks as they come: read whatever can be read, say plainly what cannot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Cell", "Notebook", "UnreadableNotebook", "find_notebook", "parse_notebook", "read_notebook"]
+
+LARGEST_FILE = 256 * 2**20
+"""Bytes. Outputs may be large; they are dropped, and a larger file is not opened."""
+
+LARGEST_SOURCE = 200_000
+"""Characters of one cell; nobody types more."""
+
+MOST_CELLS = 2_000
+
+KINDS = ("code", "markdown", "raw")
+
+
+class UnreadableNotebook(ValueError):
+    """A file that is no notebook; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell without its outputs. ``mark`` is nbgrader's metadata (empty where there is none), ``id`` the cell's id
+    or None.
+
+    ``attachments`` are pictures that were pasted into a text.
+    """
+
+    kind: str
+    source: str
+    id: str | None = None
+    mark: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    attachments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def grade_id(self) -> str | None:
+        """nbgrader's name of the cell, if it has one."""
+        name = self.mark.get("grade_id")
+        return name if isinstance(name, str) else None
+
+    @property
+    def text(self) -> str:
+        """The source as it is compared: without blanks at the ends of lines and blank lines around it."""
+        return "\n".join(line.rstrip() for line in self.source.splitlines()).strip("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """The cells of a notebook; ``notes`` say what was passed over while reading."""
+
+    cells: tuple[Cell, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_notebook(path: Path) -> Notebook:
+    """The notebook in the file ``path``. Raises `UnreadableNotebook` with a reason that a student understands."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise UnreadableNotebook(
+                f"{path.name} has {size:,} bytes; at most {LARGEST_FILE:,} are read. Clear its outputs."
+            )
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UnreadableNotebook(f"{path.name} cannot be opened: {error.strerror or error}") from None
+    if not raw.strip():
+        raise UnreadableNotebook(f"{path.name} is empty")
+    try:
+        data = json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UnreadableNotebook(f"{path.name} is not text in UTF-8 (byte {error.start})") from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableNotebook(f"{path.name} is not valid JSON: {str(error)[:200]}") from None
+    return parse_notebook(data, path.name)
+
+
+def parse_notebook(data: object, name: str = "the notebook") -> Notebook:
+    """The notebook that the JSON ``data`` describes, of format 3 or 4. Raises `UnreadableNotebook`."""
+    if not isinstance(data, Mapping):
+        raise UnreadableNotebook(f"{name} is JSON, but no notebook")
+    listed = data.get("cells")
+    if listed is None and isinstance(data.get("worksheets"), list):  # format 3
+        listed = [
+            cell for sheet in data["worksheets"] if isinstance(sheet, Mapping) for cell in sheet.get("cells") or ()
+        ]
+    if not isinstance(listed, list):
+        raise UnreadableNotebook(f"{name} is JSON, but has no list of cells")
+    cells, notes = [], []
+    for number, item in enumerate(listed[:MOST_CELLS], 1):
+        cell = _cell(item)
+        if cell is None:
+            notes.append(f"Cell number {number} cannot be read and was passed over.")
+        elif len(cell.source) > LARGEST_SOURCE:
+            notes.append(f"Cell number {number} has {len(cell.source):,} characters and was passed over.")
+        else:
+            cells.append(cell)
+    if len(listed) > MOST_CELLS:
+        notes.append(f"The notebook has {len(listed):,} cells; only the first {MOST_CELLS:,} were read.")
+    return Notebook(tuple(cells), tuple(notes))
+
+
+def _cell(item: object) -> Cell | None:
+    if not isinstance(item, Mapping) or item.get("cell_type") not in (*KINDS, "heading"):
+        return None
+    source = item.get("source", item.get("input", ""))
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        return None
+    kind = item["cell_type"] if item["cell_type"] in KINDS else "markdown"
+    metadata = item.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    mark = metadata.get("nbgrader")
+    # Colab keeps the id in the metadata.
+    found = item.get("id", metadata.get("id"))
+    # Unpaired surrogates cannot be written to a file again.
+    source = source.encode("utf-8", "replace").decode("utf-8")
+    pictures = item.get("attachments")
+    return Cell(
+        kind,
+        source,
+        found if isinstance(found, str) else None,
+        mark if isinstance(mark, Mapping) else {},
+        metadata,
+        pictures if isinstance(pictures, Mapping) and kind != "code" else {},
+    )
+
+
+def find_notebook(folder: Path, name: str, grade_ids: frozenset[str]) -> tuple[Path | None, str | None]:
+    """The file in ``folder`` that is the lab's notebook ``name``, and a note where it has another name; (None, why) if
+    none is.
+
+    Browsers and students rename: ``lab (1).ipynb``, ``lab-alice.ipynb``. Of files with other names, the one that holds
+    most of the lab's ``grade_ids`` is taken.
+    """
+    if (folder / name).is_file():
+        return folder / name, None
+    found = sorted(path for path in folder.glob("*.ipynb") if path.is_file()) if folder.is_dir() else []
+    if not found:
+        return None, f"No notebook was handed in: {name} is missing."
+    counts = {path: _count(path, grade_ids) for path in found}
+    best = max(found, key=lambda path: counts[path])
+    if counts[best] == 0:
+        others = ", ".join(path.name for path in found)
+        return None, f"{name} is missing, and none of the files that were handed in is this lab's notebook: {others}."
+    return best, f"{name} is missing; {best.name}, which holds this lab's cells, was taken for it."
+
+
+def _count(path: Path, grade_ids: frozenset[str]) -> int:
+    try:
+        cells = read_notebook(path).cells
+    except UnreadableNotebook:
+        return 0
+    return len({cell.grade_id or cell.id for cell in cells} & grade_ids)

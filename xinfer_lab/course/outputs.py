@@ -1,0 +1,59 @@
+"""What is written under the cells of a marked notebook: nbgrader reads marks from it, people read reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from nbformat import NotebookNode, v4
+
+from xinfer_lab.course.transplant import Origin, Placed
+from xinfer_lab.course.verdict import Marking, Status, Verdict
+
+__all__ = ["cell_outputs", "notes_text", "unmarked"]
+
+
+def _output(kind: str, **fields: object) -> NotebookNode:
+    node: NotebookNode = v4.new_output(kind, **fields)  # type: ignore[no-untyped-call]
+    return node
+
+
+def unmarked(placed: Placed) -> list[NotebookNode]:
+    """What stands under a cell until its verdict is there: an error under a grade cell, nothing under others."""
+    if placed.origin is not Origin.CHECK:
+        return []
+    words = "This check was not marked; it earns nothing."
+    return [_output("error", ename="NotMarked", evalue=words, traceback=[words])]
+
+
+def cell_outputs(placed: Placed, place: int, marking: Marking) -> list[NotebookNode]:
+    """What stands under the code cell at ``place`` once the notebook is marked."""
+    if placed.origin is Origin.CHECK:
+        verdict = next((one for one in marking.verdicts if one.grade_id == placed.name), None)
+        return unmarked(placed) if verdict is None or verdict.report is None else _verdict_outputs(verdict)
+    # Never to stderr: nbgrader gives nothing for a cell that writes there.
+    text = marking.printed.get(place, "")
+    return [_output("stream", name="stdout", text=text)] if text else []
+
+
+def _verdict_outputs(verdict: Verdict) -> list[NotebookNode]:
+    report = verdict.report
+    assert report is not None
+    if verdict.status is Status.PASSED:
+        return [_output("stream", name="stdout", text=f"{report}\n")]
+    name = "".join(word.title() for word in verdict.status.value.split())
+    error = _output("error", ename=name, evalue=report.headline, traceback=str(report).splitlines())
+    if report.picture is None:
+        return [error]
+    figure = f'<figure role="img" aria-label="{escape(report.picture.alt)}">{report.picture.svg}</figure>'
+    return [_output("display_data", data={"text/html": figure, "text/plain": report.picture.alt}), error]
+
+
+def notes_text(notes: Sequence[str]) -> str:
+    """The notes on a notebook, as Markdown in which nothing of a student's is anything but text."""
+    return "**Notes from marking**\n\n" + "\n".join(f"- {_plain(note)}" for note in notes)
+
+
+def _plain(text: str) -> str:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " ")
+    return "".join("\\" + letter if letter in "\\`*_{}[]#!|" else letter for letter in escaped)
