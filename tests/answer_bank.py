@@ -71,7 +71,7 @@ def checks_of(lab: str) -> dict[str, str]:
 
 
 def defines(source: str, name: str) -> bool:
-    """Whether a cell defines the function or class ``name``."""
+    """Whether a cell's ``source`` defines the function or class ``name``."""
     return re.search(rf"^(def|class) {name}\b", source, re.MULTILINE) is not None
 
 
@@ -84,9 +84,14 @@ def functions_of(lab: str) -> set[str]:
 def concerned(lab: str, function: str) -> list[str]:
     """The checks that an answer to ``function`` can pass or fail: its own, and the gate where it is one of its
     parts."""
-    plan = next(cell["source"] for cell in notebook(lab) if cell["id"] == "plan")
-    gate = [f"{lab}.gate"] if re.search(rf"\b{function}\b", plan) else []
-    return [piece for piece, name in checks_of(lab).items() if name == function] + gate
+    gate = checks_of(lab)[f"{lab}.gate"]
+    plan = next(
+        cell["source"]
+        for cell in notebook(lab)
+        if defines(cell["source"], gate) or re.search(rf"^{gate} = ", cell["source"], re.MULTILINE)
+    )
+    checks = [piece for piece, name in checks_of(lab).items() if name == function]
+    return list(dict.fromkeys([*checks, *([f"{lab}.gate"] if re.search(rf"\b{function}\b", plan) else [])]))
 
 
 def given_and_answers(lab: str) -> Iterator[tuple[str, str]]:

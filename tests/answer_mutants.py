@@ -47,8 +47,7 @@ class Mutant:
 
 
 def mutants(source: str, function: str) -> list[Mutant]:
-    """Every mutant of the top-level function or class ``function`` in ``source``; docstrings and defaults are left
-    alone."""
+    """Every mutant of the top-level function or class ``function``; docstrings and defaults are left alone."""
     tree = ast.parse(source)
     kinds = (ast.FunctionDef, ast.ClassDef)
     place = next(i for i, node in enumerate(tree.body) if isinstance(node, kinds) and node.name == function)

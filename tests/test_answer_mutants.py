@@ -10,13 +10,17 @@ from tests.answer_bank import checks_of, concerned, defines, functions_of, given
 from tests.answer_mutants import Mutant, mutants
 from xinfer_lab.grading import examine
 
-LABS = ("lab2", "lab3")
+LABS = ("lab2", "lab3", "lab4")
 ASKED = [(lab, function) for lab in LABS for function in sorted(functions_of(lab))]
 
 _NAME = "a name or a label, for people"
 _GIVEN = "given, and nothing is in flight then: everything uploaded has been read; the device gives back what is left"
 _WORDS = "the words of an error"
 _UNREAD = "a placeholder: nobody looks at it before retire has replaced it"
+TAIL = (
+    "uploads for steps after the last one, at most N of them: every streamer may leave that many for a run that goes on"
+)
+OWN_CALLS = "the direct queue's own calls return `work` to COMMON in the tracker, so this claim only says what it knows"
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab2", "CopyEngine", "line 8: 'copied'  ->  'copied?'"): _NAME,
@@ -37,6 +41,17 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab2", "StagingRing", "line 28: 0  ->  1"): _UNREAD,
     ("lab2", "StagingRing", "line 28: 0  ->  -1"): _UNREAD,
     ("lab2", "StagingRing", "line 44: self.heap.free()  ->  nothing"): _GIVEN,
+    ("lab4", "ordering", "line 26: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
+    ("lab4", "ordering", "line 26: step + ring.pool  ->  step - ring.pool"): TAIL,
+    ("lab4", "lifetime", "line 30: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
+    ("lab4", "lifetime", "line 30: step + ring.pool  ->  step - ring.pool"): TAIL,
+    ("lab4", "wrap_around", "line 34: ahead < ring.end  ->  ahead <= ring.end"): TAIL,
+    ("lab4", "mid_call", "line 36: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
+    ("lab4", "mid_call", "line 36: step + ring.pool  ->  step - ring.pool"): TAIL,
+    ("lab4", "mid_call", "line 29: for buffer in work.buffers:  ->  nothing"): OWN_CALLS,
+    ("lab4", "mid_call", "line 30: buffer.assume_common()  ->  nothing"): OWN_CALLS,
+    ("lab4", "mid_call", "line 31: 'layer '  ->  'layer ?'"): "a label is for people",
+    ("lab4", "mid_call", "line 32: True  ->  False"): "both slots have as many buffers, so zip's strict never fires",
 }
 """(lab, function, change) -> why no check can tell the mutant from the answer."""
 

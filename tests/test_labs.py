@@ -13,7 +13,7 @@ import pytest
 from tests.notebooks import SOLUTIONS, mark, read, released, text
 from tests.project import ROOT
 from xinfer_lab.course.release import drift, leaks, main
-from xinfer_lab.grading import pieces_of
+from xinfer_lab.grading import examine, pieces_of
 
 CHECK = re.compile(r'check\("((\w+)\.\w+)", (\w+)')
 
@@ -146,14 +146,34 @@ def test_every_piece_has_one_check_with_its_points_and_hidden_cases(source: Path
 @every_lab
 def test_a_function_to_fill_in_has_its_contract_its_check_and_three_hints(source: Path) -> None:
     cells = read(released(source))["cells"]
+    mended = {cell["id"] for cell in read(source)["cells"] if "### GAP:" in text(cell)}
     for place, cell in enumerate(cells):
         if not (mark(cell).get("solution") and re.search(r"^(def|class) ", text(cell), re.MULTILINE)):
+            continue
+        if cell["id"] in mended:
             continue
         following = cells[place + 1 : place + 4]
         assert '"""' in text(cell) and re.search(r'raise NotImplementedError\("fill in about \d+ lines?"\)', text(cell))
         assert mark(following[0]).get("grade"), f"{cell['id']} is not followed by its check"
         hints = next(text(after) for after in following if "<details>" in text(after))
         assert hints.count("<details><summary>Hint ") == 3
+
+
+@every_lab
+def test_a_program_to_mend_has_its_contract_its_check_and_three_hints_and_is_broken_as_it_comes(source: Path) -> None:
+    answers = {cell["id"]: text(cell) for cell in read(source)["cells"]}
+    cells = read(released(source))["cells"]
+    for place, cell in enumerate(cells):
+        name = re.search(r"^def (\w+)\(", text(cell), re.MULTILINE)
+        if name is None or "### GAP:" not in answers[cell["id"]]:
+            continue
+        following = cells[place + 1 : place + 9]
+        check = next(text(after) for after in following if mark(after).get("grade") and f", {name[1]})" in text(after))
+        hints = next(text(after) for after in following if "<details>" in text(after))
+        assert '"""' in text(cell) and hints.count("<details><summary>Hint ") == 3
+        piece, names = CHECK.findall(check)[0][0], {}
+        exec(text(cell), names)
+        assert not examine(piece, names[name[1]]).passed, f"{cell['id']} passes as it comes"
 
 
 @every_lab
@@ -196,3 +216,37 @@ def test_the_configs_of_lab_1_are_the_published_ones() -> None:
     assert set(names["MODELS"]) == {name.upper() for name in PUBLISHED}
     for name, config in PUBLISHED.items():
         assert names["MODELS"][name.upper()].items() <= config.to_dict().items()
+
+
+GAPS = '''def f():
+    ### BEGIN SOLUTION
+    ### GAP: for i in range(3):
+    ### GAP:     pass
+    ### GAP:
+    ### GAP: return i
+    return 2
+    ### END SOLUTION
+
+
+def g():
+    ### BEGIN SOLUTION: raise NotImplementedError
+    return 1
+    ### END SOLUTION
+    # between
+    ### BEGIN SOLUTION
+    return 0
+    ### END SOLUTION
+'''
+
+
+def test_a_gap_may_have_lines_of_its_own_and_each_gap_of_a_cell_its_own_text() -> None:
+    from nbformat.v4 import new_code_cell
+
+    from xinfer_lab.course.clear_answers import ClearAnswers
+
+    cell = new_code_cell(GAPS)
+    assert ClearAnswers()._replace_solution_region(cell, "python")
+    lines = cell.source.splitlines()
+    assert lines[:5] == ["def f():", "    for i in range(3):", "        pass", "", "    return i"]
+    assert lines[7:10] == ["def g():", "    raise NotImplementedError", "    # between"]
+    assert "SOLUTION" not in cell.source and "return 2" not in cell.source and "return 0" not in cell.source

@@ -9,21 +9,36 @@ from nbgrader.preprocessors import ClearSolutions
 
 __all__ = ["ClearAnswers"]
 
+_GAP = re.compile(r"^[ \t]*### GAP:(?: (.*))?$", re.MULTILINE)
+
 
 class ClearAnswers(ClearSolutions):  # type: ignore[misc]  # nbgrader publishes no types
     """nbgrader's ClearSolutions, with the gap's text next to the answer that it stands for.
 
     ``### BEGIN SOLUTION: raise NotImplementedError("fill in about 5 lines")`` puts what follows the colon in the
-    answer's place; ``### BEGIN SOLUTION`` alone puts the configured stub there.
+    answer's place. Where the
+    gap has several lines (a program to mend), each stands within the answer behind ``### GAP: ``. ``### BEGIN
+    SOLUTION`` alone
+    puts the configured stub there.
     """
 
     def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:
-        found = re.search(rf"{re.escape(self.begin_solution_delimeter)}: *(.*\S)", cell.source)
-        if found is None or cell.cell_type != "code":
+        if cell.cell_type != "code":
             return bool(super()._replace_solution_region(cell, language))
-        usual = dict(self.code_stub)
-        self.code_stub.update({language: found.group(1)})
-        try:
-            return bool(super()._replace_solution_region(cell, language))
-        finally:
-            self.code_stub.update(usual)
+        begin, end = re.escape(self.begin_solution_delimeter), re.escape(self.end_solution_delimeter)
+        region = re.compile(
+            rf"^(?P<indent>[ \t]*)[^\n]*?{begin}(?:: *(?P<stub>\S[^\n]*?))?[ \t]*\n(?P<answer>.*?)^[^\n]*?{end}[^\n]*$",
+            re.MULTILINE | re.DOTALL,
+        )
+        source = cell.source
+        cell.source = region.sub(_gap, source)
+        own = bool(cell.source != source)
+        return bool(super()._replace_solution_region(cell, language)) or own
+
+
+def _gap(region: re.Match[str]) -> str:
+    """What stands in the place of ``region``: itself, where it has no gap of its own."""
+    lines = _GAP.findall(region["answer"])
+    if region["stub"] is not None:
+        lines = [region["stub"], *lines]
+    return "\n".join(f"{region['indent']}{line}".rstrip() for line in lines) if lines else region[0]

@@ -26,6 +26,7 @@ Notebook = dict[str, Any]
 
 _MARKS = ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN TESTS", "END HIDDEN TESTS", "BEGIN MARK SCHEME")
 _HIDDEN = re.compile(r"^#+ *BEGIN (SOLUTION|HIDDEN TESTS)[^\n]*\n(.*?)^ *#+ *END \1", re.MULTILINE | re.DOTALL)
+_GAP = re.compile(r"^ *### GAP: ?(.*)$", re.MULTILINE)
 _SHORTEST = 12
 """Characters. A shorter line of an answer (``return slots``) may well stand in a text too."""
 
@@ -88,13 +89,14 @@ def _text(cell: Cell) -> str:
 
 
 def _secrets(source: Notebook) -> set[str]:
-    """Lines of answers and hidden tests that stand nowhere else in the instructor's notebook."""
+    """Lines of answers and hidden tests that stand nowhere else in the instructor's notebook, nor in a gap."""
     inside: set[str] = set()
     outside: set[str] = set()
     for cell in source["cells"]:
         text = re.sub(r"^ +(?=#+ *(BEGIN|END) )", "", _text(cell), flags=re.MULTILINE)
         for match in _HIDDEN.finditer(text):
             inside |= {line.strip() for line in match.group(2).splitlines()}
+            outside |= {line.strip() for line in _GAP.findall(match.group(2))}
         outside |= {line.strip() for line in _HIDDEN.sub("", text).splitlines()}
     return {line for line in inside - outside if len(line) >= _SHORTEST}
 

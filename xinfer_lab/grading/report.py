@@ -18,6 +18,11 @@ _HEAD = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:n
 _CELL = "text-align:left;white-space:pre-wrap;font-family:monospace"
 
 
+def _cell(text: str) -> str:
+    """The style of a cell with ``text``: columns that stand below one another must not be wrapped."""
+    return _CELL.replace("pre-wrap", "pre") if "\n" in text else _CELL
+
+
 def _lines(text: str) -> list[str]:
     """``text`` in lines: wrapped, unless it has lines of its own, whose columns would not survive that."""
     return text.splitlines() if "\n" in text else wrap(text, WIDTH, break_on_hyphens=False) or [""]
@@ -96,7 +101,7 @@ class Report:
         """The report for a notebook: headings and a table, readable without colour, nothing loaded from elsewhere."""
         colour, mark = ("#1b7f3b", "passed") if self.passed else ("#b3261e", "not yet")
         cells = "".join(
-            f'<tr><th scope="row" style="{_HEAD}">{label}</th><td style="{_CELL}">{escape(text)}</td></tr>'
+            f'<tr><th scope="row" style="{_HEAD}">{label}</th><td style="{_cell(text)}">{escape(text)}</td></tr>'
             for label, text in self.rows()
         )
         table = f'<table style="border:0;margin:4px 0 0 0">{cells}</table>' if cells and not self.passed else ""

@@ -17,6 +17,7 @@ import torch
 
 from xinfer_lab.device.buffers import Buffer, ReadbackHeap
 from xinfer_lab.device.device import Device
+from xinfer_lab.device.queue import CommandList
 from xinfer_lab.device.records import Source, View
 from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.checkpoint import Checkpoint
@@ -35,7 +36,7 @@ from xinfer_lab.residency.factories import (
 )
 from xinfer_lab.residency.kernels import layer_params
 from xinfer_lab.residency.load import Uploader
-from xinfer_lab.residency.weights import CheckpointWeights, ModelWeights, group_views
+from xinfer_lab.residency.weights import CheckpointWeights, LayerWeights, ModelWeights, group_views
 
 __all__ = ["DEFAULT_CONTEXT", "MIN_POOL", "Progress", "QwenModel", "SourceFactory", "effective_pool"]
 
@@ -260,15 +261,18 @@ class QwenModel:
         weights = self.source.ensure(layer)
         try:
             with self.device.direct_queue.record(f"layer {layer}") as commands:
-                commands.dispatch(
-                    "decoder_layer",
-                    params=layer_params(layer_spec(self.config, layer), self.position),
-                    hidden=hidden,
-                    kv=self._kv[layer],
-                    **weights.views,  # type: ignore[arg-type]  # no tensor is called label or params
-                )
+                self._dispatch_layer(commands, layer, hidden, weights)
         finally:
             self.source.release(layer)
+
+    def _dispatch_layer(self, commands: CommandList, layer: int, hidden: View, weights: LayerWeights) -> None:
+        commands.dispatch(
+            "decoder_layer",
+            params=layer_params(layer_spec(self.config, layer), self.position),
+            hidden=hidden,
+            kv=self._kv[layer],
+            **weights.views,  # type: ignore[arg-type]  # no tensor is called label or params
+        )
 
     def _embed(self, tokens: torch.Tensor) -> View:
         direct = self.device.direct_queue

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xinfer_lab.device.records import Copy, Dispatch, HostWrite, Record, Span
+from xinfer_lab.device.records import Allocate, Copy, Dispatch, HostWrite, Record, Span
 
 __all__ = ["Compute", "Program", "Upload", "read_program"]
 
@@ -78,39 +78,56 @@ class _Contents:
                 kept.append((Span(old.buffer, span.end, old.end - span.end), label))
         self._by_buffer[span.buffer] = [*kept, (span, what)]
 
+    def clear(self, buffer: str) -> None:
+        """``buffer`` is new: nothing lies in it."""
+        self._by_buffer.pop(buffer, None)
+
+    def move(self, dst: Span, src: Span) -> None:
+        """What lies in ``src`` lies in ``dst`` too."""
+        found = self.at(src)
+        self.put(dst, None)
+        for old, what in found:
+            start, end = max(old.offset, src.offset), min(old.end, src.end)
+            self.put(Span(dst.buffer, dst.offset + start - src.offset, end - start), what)
+
     def at(self, span: Span) -> list[tuple[Span, object]]:
         """What overlaps ``span``."""
         return [(old, what) for old, what in self._by_buffer.get(span.buffer, []) if old.overlaps(span)]
 
 
 def read_program(records: Iterable[Record]) -> Program:
-    """The program that ``records`` are."""
-    heap, device = _Contents(), _Contents()
+    """The program that ``records`` are. A copy within device memory moves what was uploaded; the upload stays the one
+    that brought it."""
+    contents = _Contents()
     uploads: list[Upload] = []
     computes: list[Compute] = []
     for index, record in enumerate(records):
         match record:
+            case Allocate():
+                contents.clear(record.buffer)
             case HostWrite():
-                heap.put(record.dst, record.source.name)
+                contents.put(record.dst, record.source.name)
             case Copy():
-                pieces = _weights(record, heap)
+                pieces = _weights(record, contents)
                 upload = _upload(index, record, pieces)
-                device.put(record.dst, None)
-                if upload is not None:
-                    uploads.append(upload)
-                    for span, layer in pieces:
-                        device.put(span, (layer, index))
+                if upload is None:
+                    contents.move(record.dst, record.src)
+                    continue
+                uploads.append(upload)
+                contents.put(record.dst, None)
+                for span, layer in pieces:
+                    contents.put(span, (layer, index))
             case Dispatch(kernel="decoder_layer"):
-                computes.append(_compute(index, record, device, len(computes)))
+                computes.append(_compute(index, record, contents, len(computes)))
     return Program(tuple(uploads), tuple(computes))
 
 
-def _weights(record: Copy, heap: _Contents) -> list[tuple[Span, int]]:
+def _weights(record: Copy, contents: _Contents) -> list[tuple[Span, int]]:
     """Where ``record`` puts which layer's weights, the newest in the heap last. What nobody wrote, and what is no
     weight, is left out."""
     pieces = []
-    for span, name in heap.at(record.src):
-        if (match := _LAYER.match(str(name))) is not None:
+    for span, name in contents.at(record.src):
+        if isinstance(name, str) and (match := _LAYER.match(name)) is not None:
             start, end = max(span.offset, record.src.offset), min(span.end, record.src.end)
             there = Span(record.dst.buffer, record.dst.offset + start - record.src.offset, end - start)
             pieces.append((there, int(match.group(1))))

@@ -94,7 +94,7 @@ def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:
     records = []
     for record in stream:
         if record.where not in names:
-            names[record.where] = name = _place(record.where, cells)
+            names[record.where] = name = portable_place(record.where, cells)
             if not name.startswith("xinfer_lab/"):
                 path, _, number = record.where.rpartition(":")
                 lines[name] = linecache.getline(path, int(number)).strip()[:200]
@@ -102,7 +102,8 @@ def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:
     return {**CommandStream(inputs=stream.inputs).to_dict(), "records": records}, lines
 
 
-def _place(where: str, cells: dict[str, int]) -> str:
+def portable_place(where: str, cells: dict[str, int]) -> str:
+    """``where`` as it means something elsewhere: within this package, or as a line of the student's cell; ``cells`` numbers those."""
     path, _, number = where.rpartition(":")
     full = os.path.abspath(path)
     if full.startswith(PACKAGE + os.sep):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
 from xinfer_lab.device.hazards import Hazard
-from xinfer_lab.device.records import HostRead, HostWait, HostWrite, Wait
+from xinfer_lab.device.records import AssumeCommon, HostRead, HostWait, HostWrite, Wait
 from xinfer_lab.grading.programs.evidence import Evidence, Fault, reference_logits
 from xinfer_lab.residency.parity import compare_logits, parity_line
 
@@ -16,12 +16,14 @@ __all__ = [
     "each_step_uploads_once",
     "given_inputs_only",
     "host_never_blocks",
+    "host_waits_for_readers_only",
     "no_hazard",
     "no_state_fault",
     "parity",
     "right_layers",
     "right_queues",
     "slots_filled_first",
+    "telling_hazard",
     "uploads_ahead",
     "uploads_overlap",
 ]
@@ -100,6 +102,12 @@ def no_hazard(evidence: Evidence) -> Fault | None:
     return hazard_fault(evidence, hazard)
 
 
+def telling_hazard(hazards: Sequence[Hazard]) -> Hazard:
+    """Of the races of the first command that has any, the one with the latest other command: what mends it mends the
+    others."""
+    return max((hazard for hazard in hazards if hazard.second == hazards[0].second), key=lambda hazard: hazard.first)
+
+
 def hazard_fault(evidence: Evidence, hazard: Hazard) -> Fault:
     """The fault that a hazard is."""
     what = _RACES.get(hazard.kind, "races with another one")
@@ -117,14 +125,18 @@ def no_state_fault(evidence: Evidence) -> Fault | None:
     if not evidence.findings.state_faults:
         return None
     fault = evidence.findings.state_faults[0]
-    records = (fault.record,) if fault.first is None else (fault.record, fault.first)
+    claims = [
+        index
+        for index in range(fault.first or 0, fault.record)
+        if isinstance(claim := evidence.stream[index], AssumeCommon) and claim.buffer == fault.buffer
+    ]
+    records = [*(claims if fault.kind == "rejected" else ()), fault.record]
     return Fault(
         f"state:{fault.kind}",
-        fault.headline,
+        f"{fault.headline[0].upper()}{fault.headline[1:]}.",
         expected="tracker == device state at each ExecuteCommandLists, and no barrier from a state that is not there",
         got=fault.report(evidence.text_of),
-        records=records,
-        show=False,
+        records=tuple(records if fault.first is None else [*records, fault.first]),
     )
 
 
@@ -246,11 +258,22 @@ def _ordered(evidence: Evidence, upload: int, step: int, between: int) -> Fault:
 
 def host_never_blocks(evidence: Evidence) -> Fault | None:
     """While the passes run, the host waits for nothing but the logits: waiting for layers is the queues' business."""
+    return _host_blocks(evidence, lambda fence: False)
+
+
+def host_waits_for_readers_only(evidence: Evidence) -> Fault | None:
+    """As `host_never_blocks`, but the host may wait until a layer has been computed: to give its memory back."""
+    return _host_blocks(evidence, lambda fence: fence.startswith("consumed."))
+
+
+def _host_blocks(evidence: Evidence, also: Callable[[str], bool]) -> Fault | None:
     logits = [i for i, record in enumerate(evidence.stream) if isinstance(record, HostRead)]
     last = logits[-1] if logits else len(evidence.stream)
     for index in range(evidence.first_pass, last):
         record = evidence.stream[index]
-        if isinstance(record, HostWait) and not isinstance(evidence.stream[index + 1], HostRead):
+        if not isinstance(record, HostWait) or isinstance(evidence.stream[index + 1], HostRead):
+            continue
+        if not also(record.fence):
             return Fault(
                 "host-blocks",
                 "The host blocks while the passes run.",

@@ -181,7 +181,7 @@ def _picture(evidence: Evidence, fault: Fault) -> Drawing | None:
     if timeline.duration <= begin:
         return None
     end = min(timeline.duration, begin + (timeline.duration - begin) * min(1.0, 14 / max(1, evidence.steps)))
-    hazards = [h for h in evidence.findings.hazards if h.second in fault.records][:1]
+    hazards = [h for h in evidence.findings.hazards if {h.first, h.second} <= set(fault.records)][:1]
     picture = timeline_svg(
         timeline, title="Your schedule, where it fails", hazards=hazards, start=begin, end=end, budget=None
     )

@@ -1,0 +1,10 @@
+"""
+wrong: imports the judge's module when it is called
+check: ensure_fence, ensure_state, gate
+phrase: holds the answer
+"""
+
+def ensure(ring, layer):
+    from xinfer_lab.grading.truth import lab4
+
+    return lab4.JUDGES

@@ -1,0 +1,12 @@
+"""
+wrong: returns the slot in place of its weights
+check: ensure_fence, ensure_state, gate
+phrase: ensure has to return
+"""
+
+def ensure(ring, layer):
+    slot = ring.slot_of(ring.step)
+    ring.device.direct_queue.wait(ring.engine.copied, slot.ready)
+    for buffer in slot.buffers:
+        buffer.assume_common()
+    return slot

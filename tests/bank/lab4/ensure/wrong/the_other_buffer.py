@@ -1,0 +1,11 @@
+"""
+wrong: assumes only the larger buffer
+check: ensure_state, gate
+phrase: Only one of the two buffers
+"""
+
+def ensure(ring, layer):
+    slot = ring.slot_of(ring.step)
+    ring.device.direct_queue.wait(ring.engine.copied, slot.ready)
+    slot.buffers[-1].assume_common()
+    return slot.holding(layer)

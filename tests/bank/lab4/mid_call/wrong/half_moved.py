@@ -1,0 +1,23 @@
+"""
+wrong: moves the claim of one buffer and leaves the other
+check: mid_call
+phrase: COMMON asserted in the middle of a call
+"""
+
+def mid_call(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+    *pads, work = ring.slots
+    pad = pads[step % ring.pool]
+    direct.wait(ring.engine.copied, pad.ready)
+    for buffer in pad.buffers:
+        buffer.assume_common()
+    work.buffers[0].assume_common()
+    with direct.record(f"layer {ring.layer_of(step)}") as cmds:
+        for mine, theirs in zip(work.buffers, pad.buffers, strict=True):
+            cmds.copy(mine, theirs)
+        work.buffers[1].assume_common()
+        compute(work, cmds)
+    direct.signal(ring.consumed, step + 1)
+    if step + ring.pool < ring.end:
+        copy.wait(ring.consumed, step + 1)
+        ring.engine.upload(ring.layer_of(step + ring.pool), pad)

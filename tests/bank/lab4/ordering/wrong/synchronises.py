@@ -1,0 +1,18 @@
+"""
+wrong: synchronises everything before each layer
+check: ordering
+phrase: Everything is synchronised
+"""
+
+def ordering(ring, step, compute):
+    slot = ring.slot_of(step)
+    queue = ring.device.direct_queue
+    ring.device.wait_idle()
+    for buffer in slot.buffers:
+        buffer.assume_common()
+    compute(slot)
+    queue.signal(ring.consumed, step + 1)
+    if step + ring.pool < ring.end:
+        queue = ring.device.copy_queue
+        queue.wait(ring.consumed, step + 1)
+        ring.engine.upload(ring.layer_of(step + ring.pool), slot)

@@ -1,0 +1,18 @@
+"""
+wrong: moves the wait behind the computing
+check: ordering
+phrase: The wait comes after the read
+"""
+
+def ordering(ring, step, compute):
+    slot = ring.slot_of(step)
+    queue = ring.device.direct_queue
+    for buffer in slot.buffers:
+        buffer.assume_common()
+    compute(slot)
+    queue.wait(ring.engine.copied, slot.ready)
+    queue.signal(ring.consumed, step + 1)
+    if step + ring.pool < ring.end:
+        queue = ring.device.copy_queue
+        queue.wait(ring.consumed, step + 1)
+        ring.engine.upload(ring.layer_of(step + ring.pool), slot)

@@ -1,0 +1,24 @@
+"""
+wrong: synchronises at the end of each pass, places by layer still
+check: wrap_around
+phrase: Slot by layer number
+"""
+
+def wrap_around(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+
+    def place(step):
+        return ring.slots[ring.layer_of(step) % ring.pool]
+
+    slot = place(step)
+    if ring.layer_of(step) == 0:
+        ring.device.wait_idle()
+    direct.wait(ring.engine.copied, slot.ready)
+    for buffer in slot.buffers:
+        buffer.assume_common()
+    compute(slot)
+    direct.signal(ring.consumed, step + 1)
+    ahead = step + ring.pool
+    if ahead < ring.end:
+        copy.wait(ring.consumed, step + 1)
+        ring.engine.upload(ring.layer_of(ahead), place(ahead))

@@ -1,0 +1,106 @@
+"""The state strip: one buffer's history, with the state that the device has it in over the state that the tracker
+says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xinfer_lab.device.state_log import StateEntry
+from xinfer_lab.views.hazard_badges import draw_badge
+from xinfer_lab.views.legend import LegendItem, draw_legend
+from xinfer_lab.views.picture import Picture
+from xinfer_lab.views.svg import document, element, fit, sentence, text
+from xinfer_lab.views.theme import ThemeName, definitions, stylesheet
+
+__all__ = ["state_strip"]
+
+_SHORT = {
+    "COMMON": "COMMON",
+    "COPY_DEST": "COPY_DEST",
+    "COPY_SOURCE": "COPY_SOURCE",
+    "NON_PIXEL_SHADER_RESOURCE": "kernel reads",
+    "UNORDERED_ACCESS": "kernel writes",
+    "COPY_SOURCE|NON_PIXEL_SHADER_RESOURCE": "several reads",
+}
+_LOOK = {"COPY_DEST": 1, "UNORDERED_ACCESS": 5, "NON_PIXEL_SHADER_RESOURCE": 0, "COPY_SOURCE": 4}
+_LEFT, _CELL, _ROW = 84.0, 120.0, 34.0
+_COLUMNS = ("step", "on", "what", "device", "tracker", "agree", "verdict")
+
+
+def state_strip(entries: Sequence[StateEntry], *, title: str, width: int = 960, theme: ThemeName = "auto") -> Picture:
+    """``entries`` (see `state_log`) from left to right, on as many bands as it takes; where the two accounts differ is
+    marked.
+
+    Raises ValueError below 320 pixels.
+    """
+    if width < 320:
+        raise ValueError(f"a state strip needs at least 320 pixels of width, not {width}; show fewer entries instead")
+    across = max(1, int((width - _LEFT - 12) / _CELL))
+    used = sorted({_LOOK[name] for e in entries for name in (e.device, e.tracker) if name in _LOOK})
+    alt = f"{sentence(title)} {_describe(entries)}"
+    parts = [text(12, 26, fit((title,), width - 24, 18.0), font_size=18.0, class_="strong")]
+    items: list[LegendItem] = [(f"slot {look}", _SHORT[name]) for name, look in _LOOK.items() if look in used]
+    items += [("outline", "COMMON"), ("alarm", "device and tracker differ, or the device refuses")]
+    legend, high = draw_legend(items, 12, width - 12, 40)
+    parts += legend
+    top = 40 + high + 10
+    for begin in range(0, len(entries), across):
+        parts += _band(entries[begin : begin + across], begin, top)
+        top += 42 + 2 * _ROW + 20
+    height = top - 4
+    svg = document(
+        "\n".join([element("rect", class_="paper", width=width, height=height, rx=6), *parts]),
+        width=width,
+        height=height,
+        title=title,
+        description=alt,
+        style=stylesheet(theme, used),
+        definitions=definitions(used),
+    )
+    return Picture(title, svg, alt, _COLUMNS, tuple(_table_row(n, e) for n, e in enumerate(entries, 1)))
+
+
+def _table_row(number: int, entry: StateEntry) -> tuple[str, ...]:
+    agree = "yes" if entry.agree else "no"
+    return (str(number), entry.lane, entry.what, entry.device, entry.tracker, agree, entry.verdict or "accepted")
+
+
+def _describe(entries: Sequence[StateEntry]) -> str:
+    if not entries:
+        return "Nothing touches this buffer."
+    steps = "; ".join(
+        f"{n}, {entry.lane}: {entry.what}: device {entry.device}"
+        + ("" if entry.agree else f", tracker {entry.tracker}")
+        + (", refused" if entry.verdict else "")
+        for n, entry in enumerate(entries[:12], 1)
+    )
+    differ = sum(not entry.agree for entry in entries)
+    said = "Device and tracker always agree." if not differ else f"Device and tracker differ {differ} times."
+    return f"{steps}. {said}"
+
+
+def _band(entries: Sequence[StateEntry], begin: int, top: float) -> list[str]:
+    parts, badges = [], []
+    body = top + 42
+    for row, name in enumerate(("device", "tracker")):
+        y = body + row * _ROW + _ROW / 2 + 5
+        parts.append(text(_LEFT - 10, y, name, font_size=14.0, text_anchor="end", class_="strong"))
+    for column, entry in enumerate(entries):
+        x = _LEFT + column * _CELL
+        parts.append(text(x + 4, top + 14, f"{begin + column + 1}. {entry.lane}", font_size=12.0, class_="muted"))
+        parts.append(text(x + 4, top + 32, fit((entry.what,), _CELL - 8, 12.0), font_size=12.0))
+        for row, state in enumerate((entry.device, entry.tracker)):
+            parts.append(_box(state, x, body + row * _ROW))
+        if entry.verdict:
+            badges.append(draw_badge(x + _CELL - 10, body + 4, "!"))
+        if not entry.agree:
+            badges.append(draw_badge(x + _CELL - 10, body + _ROW + 4, "!"))
+    return parts + badges
+
+
+def _box(state: str, x: float, y: float) -> str:
+    box = {"x": x + 1.5, "y": y + 1.5, "width": _CELL - 3, "height": _ROW - 3, "rx": 3.0}
+    look = _LOOK.get(state)
+    frame = element("rect", class_="outline" if look is None else f"s{look}", **box)
+    words = fit((_SHORT.get(state, state),), _CELL - 26, 12.5, shortest=4)
+    return frame + text(x + 8, y + _ROW / 2 + 5, words, font_size=12.5)
