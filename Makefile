@@ -85,6 +85,14 @@ lint: $(STAMP) ## ruff, mypy, and the direction of imports
 lab: $(STAMP) ## open the labs in JupyterLab; it asks nothing of other hosts
 	JUPYTER_CONFIG_PATH='$(CURDIR)/config/jupyter' '$(PY)' -m jupyterlab labs $(ARGS)
 
+.PHONY: labs
+labs: $(STAMP) ## write labs/ from solutions/
+	'$(PY)' -m xinfer_lab.course.release $(ARGS)
+
+.PHONY: pictures
+pictures: $(STAMP) ## draw the pictures of README and Lab 1; then make labs
+	'$(PY)' -m tools.pictures
+
 .PHONY: map
 map: $(STAMP) ## write docs/map.md from the modules' docstrings
 	'$(PY)' tools/code_map.py

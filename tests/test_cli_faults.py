@@ -95,11 +95,11 @@ def test_a_misshaped_tensor(damaged):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["parity", "MODEL", "--stream-layers", 0], "at least 1 slot, not 0"),
-        (["parity", "MODEL", "--stream-layers", -3], "at least 1 slot, not -3"),
-        (["generate", "MODEL", "--tokens", "1", "--stream-layers", 0], "at least 1 slot"),
-        (["trace", "MODEL", "--out", "t.json", "--stream-layers", 0], "at least 1 slot"),
-        (["simulate", "7b", "--stream-layers", 0], "at least 1 slot"),
+        (["parity", "MODEL", "--stream-layers", 0], "at least 2 slots, not 0"),
+        (["parity", "MODEL", "--stream-layers", -3], "at least 2 slots, not -3"),
+        (["generate", "MODEL", "--tokens", "1", "--stream-layers", 0], "at least 2 slots"),
+        (["trace", "MODEL", "--out", "t.json", "--stream-layers", 0], "at least 2 slots"),
+        (["simulate", "7b", "--stream-layers", 0], "at least 2 slots"),
         (["parity", "MODEL", "--stream-layers", "two"], "--stream-layers"),
         (["parity", "MODEL", "--steps", 0], "--steps"),
         (["parity", "MODEL", "--context", 5], "context of 11"),

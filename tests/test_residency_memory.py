@@ -384,7 +384,7 @@ def test_a_pool_is_clamped_and_falls_back() -> None:
     assert [effective_pool(pool, 2) for pool in (1, 2, 3)] == [None, None, None]
     assert effective_pool(1, 1) is None
     for pool in (0, -1):
-        with pytest.raises(RequestError, match="at least 1 slot"):
+        with pytest.raises(RequestError, match="at least 2 slots"):
             effective_pool(pool, 6)
 
 

@@ -11,13 +11,16 @@ from pathlib import Path
 import torch
 import typer
 
+from xinfer_lab.commands.budget import explained
 from xinfer_lab.commands.devices import DeviceChoice
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.prompts import check_tokens, encode_prompt, open_tokenizer, parse_tokens
+from xinfer_lab.commands.runs import note_pool
 from xinfer_lab.commands.screen import layer_progress
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.sampling import greedy, sample
+from xinfer_lab.qwen2.synthetic import is_made_up
 from xinfer_lab.qwen2.tokenizer import Tokenizer
 from xinfer_lab.residency.factories import effective_pool, resident_layers, streaming_layers
 from xinfer_lab.residency.generate import Chooser
@@ -125,10 +128,15 @@ def generate(
         needed = len(ids) + max_new_tokens - 1
         if context is not None and context < needed:
             raise CommandError(
-                f"{len(ids)} prompt tokens and {max_new_tokens} new ones need a --context of {needed} or more"
+                f"{len(ids)} prompt tokens and {max_new_tokens} new ones need a --context of {needed} or more "
+                f"(the last new token is not read again)"
             )
         chunk, room = min(CHUNK, len(ids)), context or needed
-        with choice.open(memory=memory, check=False) as device:
+        if tokenizer is not None and is_made_up(checkpoint.path):
+            typer.echo("This model's weights are made up, so what it says means nothing.", err=True)
+        note_pool(pool, err=True)
+        budget = explained(config, memory, context=room, chunk=chunk, pool=pool)
+        with budget, choice.open(memory=memory, check=False) as device:
             with layer_progress("Loading", config.num_hidden_layers) as on_layer:
                 source = resident_layers(on_layer) if pool is None else streaming_layers(pool, on_layer=on_layer)
                 loaded = QwenModel(CheckpointWeights(checkpoint), device, source, context=room, chunk=chunk)

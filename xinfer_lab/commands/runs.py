@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import typer
 
 from xinfer_lab.commands.screen import layer_progress, print_table
 from xinfer_lab.device.device import Device
@@ -15,13 +16,13 @@ from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.errors import RequestError
-from xinfer_lab.residency.factories import effective_pool, resident_layers, serial_layers, streaming_layers
+from xinfer_lab.residency.factories import MIN_POOL, effective_pool, resident_layers, serial_layers, streaming_layers
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import Opener, Run, greedy_run
 from xinfer_lab.residency.weights import CheckpointWeights
 from xinfer_lab.views.scale import format_time
 
-__all__ = ["Finished", "Plan", "describe_model", "moved_bytes", "pool_name", "print_runs", "run_on"]
+__all__ = ["Finished", "Plan", "describe_model", "moved_bytes", "note_pool", "pool_name", "print_runs", "run_on"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +42,14 @@ class Plan:
         needed = len(self.tokens) + self.passes - 1
         if self.context is not None and self.context < needed:
             raise RequestError(
-                f"{len(self.tokens)} tokens and {self.passes} passes need a context of {needed}, but {self.context} "
-                f"was asked for; raise --context or take fewer steps"
+                f"{len(self.tokens)} tokens and {self.passes} passes need a context of {needed} (the last token chosen "
+                f"is not read again), but {self.context} was asked for; raise --context or take fewer steps"
             )
+
+    @property
+    def room(self) -> int:
+        """Tokens that the cache is made for."""
+        return self.context or len(self.tokens) + self.passes - 1
 
     @property
     def prompt(self) -> torch.Tensor:
@@ -61,9 +67,8 @@ class Plan:
                     source = serial_layers(self.host_memory, on_layer)
                 else:
                     source = streaming_layers(pool, self.host_memory, on_layer)
-                context = self.context or len(self.tokens) + self.passes - 1
                 weights = CheckpointWeights(self.checkpoint)
-                return QwenModel(weights, device, source, context=context, chunk=len(self.tokens))
+                return QwenModel(weights, device, source, context=self.room, chunk=len(self.tokens))
 
         return load
 
@@ -101,6 +106,12 @@ def pool_name(pool: int, layers: int) -> str:
     """What streaming through ``pool`` slots really is, for a table."""
     slots = effective_pool(pool, layers)
     return "streaming: all layers fit" if slots is None else f"streaming, {slots} slots"
+
+
+def note_pool(pool: int | None, *, err: bool = False) -> None:
+    """Say so where fewer slots were asked for than streaming takes."""
+    if pool is not None and pool < MIN_POOL:
+        typer.echo(f"--stream-layers {pool}: {MIN_POOL} slots are used, the least that can overlap anything", err=err)
 
 
 def moved_bytes(stream: CommandStream, first_record: int = 0) -> int:
