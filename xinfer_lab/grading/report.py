@@ -26,7 +26,9 @@ def _cell(text: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """``text`` in lines: wrapped, unless it has lines of its own, whose columns would not survive that."""
-    return text.splitlines() if "\n" in text else wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
+    return (
+        text.splitlines() if "\n" in text else wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
+    )
 
 
 @dataclass(frozen=True, slots=True)

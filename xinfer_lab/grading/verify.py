@@ -37,9 +37,9 @@ class Refuses:
 class WrongModel:
     """A known wrong idea: its name, and the sentence that corrects it.
 
-    ``model(inputs)`` returns what that idea would answer (a value, or `Refuses`). An idea that shows in how an answer went
-    about it, or in all its answers together, has a ``pattern`` instead: whether the cases with their outcomes look
-    so.
+    ``model(inputs)`` returns what that idea would answer (a value, or `Refuses`). An idea that shows in how an answer
+    went about it, or in all its answers together, has a ``pattern`` instead: whether the cases with their outcomes
+    look so.
     """
 
     name: str

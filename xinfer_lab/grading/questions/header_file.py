@@ -21,8 +21,8 @@ class HeaderFile:
     """An open binary file: n as ``claimed``, ``text``, so many ``spaces``, then zeros up to ``size``. Has ``read``,
     ``seek`` and ``tell``.
 
-    ``requests`` are the first reads, each as (position, bytes asked for). ``asked`` counts the bytes that reads asked for; going over ``allowed`` raises `ReadTooMuch` before anything is
-    given out.
+    ``requests`` are the first reads, each as (position, bytes asked for). ``asked`` counts the bytes that reads asked
+    for; going over ``allowed`` raises `ReadTooMuch` before anything is given out.
     """
 
     def __init__(self, claimed: int, text: bytes, size: int, longest: int, spaces: int = 0) -> None:

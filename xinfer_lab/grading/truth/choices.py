@@ -26,7 +26,9 @@ def _made(expected: Value, got: Value, noun: str) -> Difference | None:
     hint = "Type one of the letters, a capital in quotes." if choices is not None else "Type a number in that range."
     if choices is None and isinstance(got, str):
         hint = "Type the number alone, without quotes and without a unit or %."
-    return Difference("", wanted, shown(got), "This cannot be noted as your prediction; any guess earns the point.", hint)
+    return Difference(
+        "", wanted, shown(got), "This cannot be noted as your prediction; any guess earns the point.", hint
+    )
 
 
 PREDICTION = Judge(

@@ -120,7 +120,7 @@ DECIDE = Judge(
         ),
         WrongModel(
             "Room for exactly all layers is not taken for resident",
-            'Where as many slots fit as there are layers, everything fits: >=, not >.',
+            "Where as many slots fit as there are layers, everything fits: >=, not >.",
             _no_room_for_all,
         ),
         WrongModel(
