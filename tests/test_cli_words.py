@@ -82,7 +82,9 @@ def test_a_file_that_is_no_safetensors_file_is_told_so_first(tmp_path):
 
 def test_flags_show_no_type_and_gpus_their_default():
     said = invoke("parity", "--help").stdout
-    assert "bool" not in said and "--serial" in said and "default" in said.partition("--gpu")[2].partition("--prompt")[0]
+    assert (
+        "bool" not in said and "--serial" in said and "default" in said.partition("--gpu")[2].partition("--prompt")[0]
+    )
     assert "bool" not in invoke("--help").stdout
 
 

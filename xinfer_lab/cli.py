@@ -132,7 +132,9 @@ Schedule = Annotated[
 ]
 Gpu = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="GPU whose figures the virtual clock has: rtx4090, h200 or laptop (which is the default)."),
+    typer.Option(
+        metavar="NAME", help="GPU whose figures the virtual clock has: rtx4090, h200 or laptop (which is the default)."
+    ),
 ]
 Vram = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Device memory budget, such as 8GiB or 500MB; none by default.")
@@ -169,7 +171,9 @@ def make_checkpoint(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it; made if it is not there.")],
     layers: Annotated[int, typer.Option(help="Decoder layers.")] = 6,
     hidden: Annotated[int, typer.Option(help="Hidden size.")] = 64,
-    heads: Annotated[int, typer.Option(help="Attention heads; they divide the hidden size, unless --head-dim is given.")] = 4,
+    heads: Annotated[
+        int, typer.Option(help="Attention heads; they divide the hidden size, unless --head-dim is given.")
+    ] = 4,
     kv_heads: Annotated[int, typer.Option(help="Key and value heads; they divide the attention heads.")] = 2,
     head_dim: Annotated[
         int | None, typer.Option(metavar="D", help="Width of a head; hidden / heads if left out.")
@@ -187,8 +191,8 @@ def make_checkpoint(
     from xinfer_lab.qwen2.synthetic import SyntheticSpec
 
     spec = SyntheticSpec(
-        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=head_dim, intermediate=intermediate, vocab=vocab,
-        seed=seed, dtype=dtype.value, shards=shards, tied=tied,
+        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=head_dim, intermediate=intermediate,
+        vocab=vocab, seed=seed, dtype=dtype.value, shards=shards, tied=tied,
     )  # fmt: skip
     return command.make_checkpoint(directory, spec, force=force)
 

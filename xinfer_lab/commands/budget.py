@@ -24,9 +24,7 @@ def least_memory(config: Qwen2Config, *, context: int, chunk: int, pool: int | N
 
 
 @contextmanager
-def explained(
-    config: Qwen2Config, memory: int | None, *, context: int, chunk: int, pool: int | None
-) -> Iterator[None]:
+def explained(config: Qwen2Config, memory: int | None, *, context: int, chunk: int, pool: int | None) -> Iterator[None]:
     """Within it, a device that ran out of its budget of ``memory`` bytes raises `CommandError`: what did not fit, and
     the least that would work, as asked and with as few slots as possible. Without a budget nothing is changed.
     """

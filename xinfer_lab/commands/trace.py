@@ -47,7 +47,8 @@ def trace(
     typer.echo(f"{describe_model(checkpoint.config)}; {pool_name(pool, layers)}; {steps} passes")
     note_pool(pool)
     typer.echo(headline(done.passes))
-    typer.echo(f"{out}{' (replaced)' if there else ''}: open it at https://ui.perfetto.dev, which reads it in the browser and uploads nothing")
+    again = " (replaced)" if there else ""
+    typer.echo(f"{out}{again}: open it at https://ui.perfetto.dev, which reads it in the browser and uploads nothing")
     for report in done.reports:
         typer.echo(f"\n{report}")
     return 1 if done.reports else 0

@@ -213,7 +213,9 @@ def _axis(scale: TimeScale, gutter: int, glyphs: _Glyphs) -> list[str]:
     return [" " * (gutter + 1) + glyphs.frame[1] + "".join(line), "".join(words)]
 
 
-def _key(timelines: Sequence[Timeline], sources: Sequence[SlotOf], glyphs: _Glyphs, width: int, *, plain: bool) -> list[str]:
+def _key(
+    timelines: Sequence[Timeline], sources: Sequence[SlotOf], glyphs: _Glyphs, width: int, *, plain: bool
+) -> list[str]:
     work = [(e, slots) for t, slots in zip(timelines, sources, strict=True) for e in t.events if "wait" not in e.kind]
     layers = {layer for event, _ in work if (layer := layer_of(event.label)) is not None}
     used = sorted({slot for event, slots in work if (slot := slots(event.record)) is not None})
