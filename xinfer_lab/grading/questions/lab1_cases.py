@@ -166,6 +166,7 @@ def hostile_headers(random: Random) -> list[Case]:
         ("a header that is a JSON list", _file([header], end)),
         ("a header that is a JSON number", _file(random.randint(1, 99), end)),
         ("a pickle", _file(None, end, text=pickle)),
+        ("a sound file that ends with its header", {**good, "size": 8 + len(text)}),
         ("another sound file, of 40 GB", {**good, "size": 40 * 10**9}),
     ]
     return [Case(label, {"file": file}) for label, file in cases]
@@ -244,6 +245,10 @@ def hostile_ranges(random: Random) -> list[Case]:
     for name, entry in holed.items():
         if name != "__metadata__" and entry["data_offsets"][0] >= behind:
             entry["data_offsets"] = [place + 64 for place in entry["data_offsets"]]
+    early, early_end = _header(_tensors(random, 1))
+    early["lm_head.weight"]["data_offsets"] = [place - 1 for place in early["lm_head.weight"]["data_offsets"]]
+    close, close_end = _header([("a", "F16", [random.randint(9, 99)]), ("b", "F32", [random.randint(9, 99)])])
+    close["b"]["data_offsets"] = [place - 2 for place in close["b"]["data_offsets"]]
     empty, empty_end = _header([*_tensors(random, 1), ("nothing", "F32", [0, random.randint(2, 9)])])
     return [
         _ranges_case("a sound header", sound, random, end),
@@ -254,7 +259,9 @@ def hostile_ranges(random: Random) -> list[Case]:
         damaged("a shape that needs more bytes than its range", too_long),
         damaged("a single number, shape [], with the bytes of two", scalar, slack=100),
         damaged("a dtype that the table does not have", unknown),
+        _ranges_case("a range that begins one byte before the data", early, random, early_end),
         damaged("two tensors that share bytes", shared, slack=100_000),
+        _ranges_case("two tensors of which the second begins two bytes too early", close, random, close_end - 2),
         _ranges_case("a sound header with bytes left over behind it", sound, random, end, slack=4096),
         _ranges_case("a sound header with a hole between its tensors", holed, random, holed_end + 64, slack=8),
         _ranges_case("a sound header with a tensor of no elements", empty, random, empty_end),
