@@ -14,8 +14,7 @@ from xinfer_lab.device.gpu_spec import GPU_SPECS
 from xinfer_lab.device.memory import WORKSPACE
 from xinfer_lab.device.records import Allocate, Copy, Free, HostWrite
 from xinfer_lab.device.simulated import SimulatedDevice
-from xinfer_lab.qwen2 import Checkpoint, SyntheticSpec, layer_layout, resident_tensors
-from xinfer_lab.qwen2 import filemap
+from xinfer_lab.qwen2 import Checkpoint, SyntheticSpec, filemap, layer_layout, resident_tensors
 from xinfer_lab.residency import load
 from xinfer_lab.residency.errors import LayerOrderError, RequestError
 from xinfer_lab.residency.host import PinnedLayers, StagedLayers
