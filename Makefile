@@ -89,6 +89,14 @@ lab: $(STAMP) ## open the labs in JupyterLab; it asks nothing of other hosts
 bench: $(STAMP) ## measure this machine's GPU beside what others do (ARGS="32b --layers 32 --vram 12GiB")
 	'$(BIN)/xinfer-lab' bench $(ARGS)
 
+.PHONY: labs
+labs: $(STAMP) ## write labs/ from solutions/
+	'$(PY)' -m xinfer_lab.course.release $(ARGS)
+
+.PHONY: pictures
+pictures: $(STAMP) ## draw the pictures of README and Lab 1; then make labs
+	'$(PY)' -m tools.pictures
+
 .PHONY: map
 map: $(STAMP) ## write docs/map.md from the modules' docstrings
 	'$(PY)' tools/code_map.py

@@ -113,9 +113,20 @@ def test_no_browser_is_no_failure(monkeypatch):
         raise webbrowser.Error("could not locate runnable browser")
 
     monkeypatch.setattr(webbrowser, "get", none)
+    monkeypatch.setattr(machine.shutil, "which", lambda name: None)
     assert find(machine._browser)["browser"].status == "missing"
 
 
 def test_whatever_is_missing_comes_with_advice():
     for finding in machine.find_all():
         assert finding.status == "ok" or finding.advice
+
+
+def test_a_browser_without_a_display_is_not_called_missing(monkeypatch):
+    def none():
+        raise webbrowser.Error("could not locate runnable browser")
+
+    monkeypatch.setattr(webbrowser, "get", none)
+    monkeypatch.setattr(machine.shutil, "which", lambda name: "/usr/bin/chromium" if name == "chromium" else None)
+    found = find(machine._browser)["browser"]
+    assert found.status == "note" and "chromium is there" in found.found and "display" in found.found

@@ -218,7 +218,7 @@ def test_the_configs_of_lab_1_are_the_published_ones() -> None:
         assert names["MODELS"][name.upper()].items() <= config.to_dict().items()
 
 
-GAPS = '''def f():
+GAPS = """def f():
     ### BEGIN SOLUTION
     ### GAP: for i in range(3):
     ### GAP:     pass
@@ -236,7 +236,7 @@ def g():
     ### BEGIN SOLUTION
     return 0
     ### END SOLUTION
-'''
+"""
 
 
 def test_a_gap_may_have_lines_of_its_own_and_each_gap_of_a_cell_its_own_text() -> None:

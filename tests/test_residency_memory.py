@@ -14,8 +14,7 @@ from xinfer_lab.device.gpu_spec import GPU_SPECS
 from xinfer_lab.device.memory import WORKSPACE
 from xinfer_lab.device.records import Allocate, Copy, Free, HostWrite
 from xinfer_lab.device.simulated import SimulatedDevice
-from xinfer_lab.qwen2 import Checkpoint, SyntheticSpec, layer_layout, resident_tensors
-from xinfer_lab.qwen2 import filemap
+from xinfer_lab.qwen2 import Checkpoint, SyntheticSpec, filemap, layer_layout, resident_tensors
 from xinfer_lab.residency import load
 from xinfer_lab.residency.errors import LayerOrderError, RequestError
 from xinfer_lab.residency.host import PinnedLayers, StagedLayers
@@ -384,7 +383,7 @@ def test_a_pool_is_clamped_and_falls_back() -> None:
     assert [effective_pool(pool, 2) for pool in (1, 2, 3)] == [None, None, None]
     assert effective_pool(1, 1) is None
     for pool in (0, -1):
-        with pytest.raises(RequestError, match="at least 1 slot"):
+        with pytest.raises(RequestError, match="at least 2 slots"):
             effective_pool(pool, 6)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from xinfer_lab.commands.faults import fault_sentence
 from xinfer_lab.commands.sizes import parse_size
@@ -16,8 +17,28 @@ from xinfer_lab.commands.sizes import parse_size
 __all__ = ["app", "main"]
 
 
+def _without_type(params: list[Any]) -> list[Any]:
+    """``params``, of which those that take no value (--help too) show no type in the help."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
+
+class Command(TyperCommand):
+    """One command."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its arguments and options."""
+        return _without_type(super().get_params(ctx))
+
+
 class Commands(TyperGroup):
     """The commands, and what becomes of their errors: bad input is one sentence on standard error and exit status 2."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options before a command."""
+        return _without_type(super().get_params(ctx))
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run, then leave with the command's status. An error that is nobody's bad input keeps its traceback."""
@@ -46,6 +67,24 @@ app = typer.Typer(
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"xinfer-lab {importlib.metadata.version('xinfer-lab')}")
+        except importlib.metadata.PackageNotFoundError:
+            typer.echo("xinfer-lab, run from its folder without being installed")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and exit.")
+    ] = False,
+) -> None:
+    """Run a Qwen2 model that is larger than GPU memory by streaming its decoder layers through a few slots."""
+
+
 class HostMemory(StrEnum):
     """Where streamed layers wait in host memory."""
 
@@ -70,7 +109,7 @@ Model = Annotated[
     ),
 ]
 StreamLayers = Annotated[
-    int, typer.Option(metavar="N", help="Slots that the layers stream through; 2 at least are used.")
+    int, typer.Option(metavar="N", help="Slots that the layers stream through: 2 or more; 1 is taken for 2.")
 ]
 Steps = Annotated[int, typer.Option(min=1, metavar="T", help="Forward passes: the prompt, then one token each.")]
 Prompt = Annotated[
@@ -95,7 +134,9 @@ Schedule = Annotated[
 ]
 Gpu = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="GPU whose figures the virtual clock has: rtx4090, h200 or laptop."),
+    typer.Option(
+        metavar="NAME", help="GPU whose figures the virtual clock has: rtx4090, h200 or laptop (which is the default)."
+    ),
 ]
 Vram = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Device memory budget, such as 8GiB or 500MB; none by default.")
@@ -120,7 +161,7 @@ def _one_of(prompt: str | None, tokens: str | None) -> None:
         raise CommandError("--prompt and --tokens exclude each other; give one of them")
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Leave the checkpoint in this directory.")] = None,
 ) -> int:
@@ -130,13 +171,18 @@ def demo(
     return command.demo(keep)
 
 
-@app.command("make-checkpoint")
+@app.command("make-checkpoint", cls=Command)
 def make_checkpoint(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it; made if it is not there.")],
     layers: Annotated[int, typer.Option(help="Decoder layers.")] = 6,
     hidden: Annotated[int, typer.Option(help="Hidden size.")] = 64,
-    heads: Annotated[int, typer.Option(help="Attention heads; they divide the hidden size.")] = 4,
+    heads: Annotated[
+        int, typer.Option(help="Attention heads; they divide the hidden size, unless --head-dim is given.")
+    ] = 4,
     kv_heads: Annotated[int, typer.Option(help="Key and value heads; they divide the attention heads.")] = 2,
+    head_dim: Annotated[
+        int | None, typer.Option(metavar="D", help="Width of a head; hidden / heads if left out.")
+    ] = None,
     intermediate: Annotated[int, typer.Option(help="Intermediate size of the MLP.")] = 160,
     vocab: Annotated[int, typer.Option(help="Tokens; from 256 on there is a byte tokenizer.")] = 256,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes, everywhere.")] = 0,
@@ -150,13 +196,13 @@ def make_checkpoint(
     from xinfer_lab.qwen2.synthetic import SyntheticSpec
 
     spec = SyntheticSpec(
-        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, intermediate=intermediate, vocab=vocab, seed=seed,
-        dtype=dtype.value, shards=shards, tied=tied,
+        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=head_dim, intermediate=intermediate,
+        vocab=vocab, seed=seed, dtype=dtype.value, shards=shards, tied=tied,
     )  # fmt: skip
     return command.make_checkpoint(directory, spec, force=force)
 
 
-@app.command()
+@app.command(cls=Command)
 def parity(
     model: Model,
     stream_layers: Annotated[
@@ -194,7 +240,7 @@ def parity(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(cls=Command)
 def generate(
     model: Model,
     prompt: Prompt = None,
@@ -233,7 +279,7 @@ def generate(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(cls=Command)
 def trace(
     model: Model,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the trace.")],
@@ -260,7 +306,7 @@ def trace(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(cls=Command)
 def simulate(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="0.5b, 1.5b, 7b, 14b, 32b, 72b, or a directory with config.json.")
@@ -293,7 +339,7 @@ Size = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def plan(
     model: Size,
     vram: Annotated[
@@ -321,7 +367,7 @@ def plan(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(cls=Command)
 def bench(
     model: Size = "7b",
     layers: Annotated[int | None, typer.Option(metavar="L", help="Layers, instead of all of the model's.")] = None,
@@ -360,7 +406,7 @@ def bench(
     return command.bench(model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu)
 
 
-@app.command()
+@app.command(cls=Command)
 def doctor() -> int:
     """Say what this machine has, what is missing and what to do."""
     from xinfer_lab.commands import doctor as command

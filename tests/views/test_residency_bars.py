@@ -82,3 +82,17 @@ def test_any_plan_gives_a_sound_picture(plans, budgets, width):
     parsed(picture)
     assert sum(int(row[3]) for row in picture.table if row[1] != "total") >= 0
     assert [int(row[3]) for row in picture.table] == [n for bar in bars for n in [*bar.parts.values(), bar.total]]
+
+
+def test_a_budget_whose_name_says_its_size_says_it_once():
+    root = parsed(residency_bars([STREAMED], title="t", budgets={"a card of 8 GiB": 8 * GIB}))
+    assert "a card of 8 GiB" in words(root) and "8.00 GiB" not in words(root)
+
+
+def test_no_budget_runs_through_a_total_and_no_label_is_cut():
+    bar = ResidencyBar("slots", {"slots": 7 * GIB, "embedding, norm, head": GIB // 2})
+    root = parsed(residency_bars([bar], title="t", budgets={"card": 8 * GIB}))
+    line = float(of_class(root, "budget")[0].get("d").partition(",")[0].removeprefix("M"))
+    (total,) = (item for item in root.iter() if item.text == "7.50 GiB")
+    assert float(total.get("x")) > line
+    assert not any("…" in (item.text or "") for item in root.iter())

@@ -26,11 +26,11 @@ def test_it_looks_like_this():
         "3.52 ms · queues overlap for 1.00 ms (28 %) · virtual cloc..",
         "  copy │0██████████████1▓▓▓▓▓▓▓▓▓▓▓▓▓▓2██████████████",
         "direct │···············0██████········1▓▓▓▓▓▓········2██████",
-        "  host │▒···················································",
+        "  host │░···················································",
         "memory │████████████████████████████████████████████████████",
         "       └┴──────────────┴──────────────┴─────────────┴───────",
         "        0 ms           1              2             3",
-        "0-9: layer   █ slot 0   ▓ slot 1   · waits",
+        "0-9: layer   █ slot 0   ▓ slot 1   ░ no slot   · waits",
         "memory up to 11.00 MiB",
     ]
 
@@ -40,7 +40,7 @@ def test_it_looks_like_this_in_ascii():
     assert timeline_text(timeline, 60, slot_of=slots, ascii=True).splitlines()[1:5] == [
         "  copy |0##############1==============2##############",
         "direct |...............0######........1======........2######",
-        "  host |=...................................................",
+        "  host |:...................................................",
         "memory |9999999999999999999999999999999999999999999999999999",
     ]
 
@@ -162,3 +162,21 @@ def test_too_narrow_a_terminal_is_refused():
 def test_slots_for_each_timeline_or_for_none():
     with pytest.raises(ValueError, match="1 sources for 2 timelines"):
         timelines_text([("a", one_event()), ("b", one_event())], slot_of=[None])
+
+
+def test_work_shorter_than_a_column_still_has_its_layers_letter():
+    events = (
+        TimelineEvent(0, "direct", "wait", "", 0.0, 10.0),
+        TimelineEvent(1, "direct", "dispatch", "layer 0", 10.0, 10.001),
+        TimelineEvent(2, "direct", "wait", "", 10.001, 20.0),
+        TimelineEvent(3, "direct", "dispatch", "layer 1", 20.0, 20.001),
+    )
+    row = _row(timeline_text(Timeline(("direct",), events, (), (), "c"), 80, ascii=False), "direct")
+    assert [char for char in row if char.isalnum()] == ["0", "1"]
+
+
+def test_what_is_in_no_slot_has_a_glyph_of_its_own_in_the_legend():
+    events = (TimelineEvent(0, "direct", "dispatch", "embed", 0.0, 1.0),)
+    shown = timeline_text(Timeline(("direct",), events, (), (), "c"), 80, ascii=False)
+    assert "░ no slot" in shown and "░" in _row(shown, "direct")
+    assert "no slot" not in timeline_text(Timeline(("direct",), events, (), (), "c"), 80, slot_of={0: 1}, ascii=False)

@@ -11,14 +11,16 @@ from pathlib import Path
 import torch
 import typer
 
+from xinfer_lab.commands.budget import explained, fitting_plan
 from xinfer_lab.commands.devices import DeviceChoice
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.prompts import check_tokens, encode_prompt, open_tokenizer, parse_tokens
-from xinfer_lab.commands.runs import plan_name
+from xinfer_lab.commands.runs import note_pool, plan_name
 from xinfer_lab.commands.screen import layer_progress, say_tier
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.sampling import greedy, sample
+from xinfer_lab.qwen2.synthetic import is_made_up
 from xinfer_lab.qwen2.tokenizer import Tokenizer
 from xinfer_lab.residency.factories import (
     SourceFactory,
@@ -30,7 +32,6 @@ from xinfer_lab.residency.factories import (
 from xinfer_lab.residency.generate import Chooser
 from xinfer_lab.residency.generate import generate as tokens_of
 from xinfer_lab.residency.model import QwenModel
-from xinfer_lab.residency.plan import Shape, make_plan
 from xinfer_lab.residency.weights import CheckpointWeights
 
 __all__ = ["Sampling", "generate"]
@@ -137,17 +138,21 @@ def generate(
         needed = len(ids) + max_new_tokens - 1
         if context is not None and context < needed:
             raise CommandError(
-                f"{len(ids)} prompt tokens and {max_new_tokens} new ones need a --context of {needed} or more"
+                f"{len(ids)} prompt tokens and {max_new_tokens} new ones need a --context of {needed} or more "
+                f"(the last new token is not read again)"
             )
         chunk, room = min(CHUNK, len(ids)), context or needed
-        with choice.open(memory=memory, check=False) as device:
+        if tokenizer is not None and is_made_up(checkpoint.path):
+            typer.echo("This model's weights are made up, so what it says means nothing.", err=True)
+        note_pool(pool, err=True)
+        budget = explained(config, memory, context=room, chunk=chunk, pool=pool)
+        with budget, choice.open(memory=memory, check=False) as device:
             with layer_progress("Loading", config.num_hidden_layers) as on_layer:
                 source: SourceFactory
                 if pool is not None:
                     source = streaming_layers(pool, host_memory, on_layer, on_tier=say_tier)
                 elif memory is not None:
-                    use = device.memory.use()
-                    plan = make_plan(config, Shape(room, chunk=chunk), use.budget, reserved=use.holders)
+                    plan = fitting_plan(config, device, context=room, chunk=chunk)
                     typer.echo(f"Within {format_bytes(memory)}: {plan_name(plan)}", err=True)
                     source = planned_layers(plan, host_memory, on_layer, on_tier=say_tier)
                 else:

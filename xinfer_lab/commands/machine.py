@@ -159,12 +159,19 @@ def _try_sandbox(program: str) -> str | None:
     return None if run.returncode == 0 else (run.stderr.splitlines() or ["no reason given"])[0]
 
 
+_BROWSERS = ("firefox", "google-chrome", "chromium", "chromium-browser", "microsoft-edge")
+
+
 def _browser() -> Iterator[Finding]:
     try:
         yield Finding("browser", "ok", str(getattr(webbrowser.get(), "name", "there is one")))
     except webbrowser.Error:
         advice = "JupyterLab prints an address: open it in a browser that reaches this machine"
-        yield Finding("browser", "missing", "none found", advice)
+        installed = next((name for name in _BROWSERS if shutil.which(name)), None)
+        if installed is None:
+            yield Finding("browser", "missing", "none found", advice)
+        else:
+            yield Finding("browser", "note", f"{installed} is there, but no display to open it on", advice)
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (

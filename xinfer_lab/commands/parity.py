@@ -7,12 +7,14 @@ from pathlib import Path
 
 import typer
 
+from xinfer_lab.commands.budget import explained
 from xinfer_lab.commands.devices import DeviceChoice
 from xinfer_lab.commands.prompts import any_tokens, check_tokens, encode_prompt, open_tokenizer, parse_tokens
 from xinfer_lab.commands.runs import (
     Finished,
     Plan,
     describe_model,
+    note_pool,
     plan_name,
     pool_name,
     print_runs,
@@ -101,8 +103,9 @@ def _compare_runs(plan: Plan, choice: DeviceChoice, pool: int | None, serial: bo
     # The streaming run first: if it does not fit the budget, that is known before anything else is loaded.
     others = {}
     for kind, name in reversed(names.items()):
-        device = choice.open(memory=memory, measure=True)
-        others[kind] = run_on(name, device, plan.opener(kind, pool or 0), plan)
+        with explained(plan.checkpoint.config, memory, context=plan.room, chunk=len(plan.tokens), pool=pool):
+            device = choice.open(memory=memory, measure=True)
+            others[kind] = run_on(name, device, plan.opener(kind, pool or 0), plan)
     resident = run_on("resident", choice.open(measure=True), plan.opener("resident"), plan)
     runs = [resident, *(others[kind] for kind in names)]
 
@@ -110,6 +113,7 @@ def _compare_runs(plan: Plan, choice: DeviceChoice, pool: int | None, serial: bo
     typer.echo(f"{describe_model(plan.checkpoint.config)}; {plan.passes} passes, the first of {count} tokens")
     clock = "as measured with the checks on" if choice.on_cuda else "on the virtual clock"
     typer.echo(f"on {device.name}; times of the passes {clock}")
+    note_pool(pool)
     print_runs(runs)
     for report in [report for item in runs for report in item.reports]:
         typer.echo(f"{report}\n")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import typer
 
+from xinfer_lab.commands.budget import fitting_plan
 from xinfer_lab.commands.screen import layer_progress, print_table, say_tier
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
@@ -16,6 +18,7 @@ from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import (
+    MIN_POOL,
     effective_pool,
     planned_layers,
     resident_layers,
@@ -25,11 +28,20 @@ from xinfer_lab.residency.factories import (
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import Opener, Run, greedy_run
 from xinfer_lab.residency.plan import Plan as LayerPlan
-from xinfer_lab.residency.plan import Shape, make_plan
 from xinfer_lab.residency.weights import CheckpointWeights
 from xinfer_lab.views.scale import format_time
 
-__all__ = ["Finished", "Plan", "describe_model", "moved_bytes", "plan_name", "pool_name", "print_runs", "run_on"]
+__all__ = [
+    "Finished",
+    "Plan",
+    "describe_model",
+    "moved_bytes",
+    "note_pool",
+    "plan_name",
+    "pool_name",
+    "print_runs",
+    "run_on",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,25 +61,23 @@ class Plan:
         needed = len(self.tokens) + self.passes - 1
         if self.context is not None and self.context < needed:
             raise RequestError(
-                f"{len(self.tokens)} tokens and {self.passes} passes need a context of {needed}, but {self.context} "
-                f"was asked for; raise --context or take fewer steps"
+                f"{len(self.tokens)} tokens and {self.passes} passes need a context of {needed} (the last token chosen "
+                f"is not read again), but {self.context} was asked for; raise --context or take fewer steps"
             )
+
+    @property
+    def room(self) -> int:
+        """Tokens that the cache is made for."""
+        return self.context or len(self.tokens) + self.passes - 1
 
     @property
     def prompt(self) -> torch.Tensor:
         """The first pass's tokens [1, T], int64."""
         return torch.tensor([self.tokens])
 
-    @property
-    def needed(self) -> int:
-        """Tokens that the cache gets room for."""
-        return self.context or len(self.tokens) + self.passes - 1
-
     def fit(self, device: Device) -> LayerPlan:
-        """What stays and what streams within the budget of ``device``. Raises `RequestError` if nothing fits."""
-        use = device.memory.use()
-        shape = Shape(self.needed, chunk=len(self.tokens))
-        return make_plan(self.checkpoint.config, shape, use.budget, reserved=use.holders)
+        """What stays and what streams within the budget of ``device``. Raises `CommandError` if nothing fits."""
+        return fitting_plan(self.checkpoint.config, device, context=self.room, chunk=len(self.tokens))
 
     def opener(self, kind: str, pool: int = 0) -> Opener:
         """Loads the model onto a device: ``kind`` is "resident", "serial", "streaming" (through ``pool`` slots) or
@@ -83,9 +93,8 @@ class Plan:
                     source = planned_layers(self.fit(device), self.host_memory, on_layer, on_tier=say_tier)
                 else:
                     source = streaming_layers(pool, self.host_memory, on_layer, on_tier=say_tier)
-                context = self.needed
                 weights = CheckpointWeights(self.checkpoint)
-                return QwenModel(weights, device, source, context=context, chunk=len(self.tokens))
+                return QwenModel(weights, device, source, context=self.room, chunk=len(self.tokens))
 
         return load
 
@@ -128,6 +137,12 @@ def pool_name(pool: int, layers: int) -> str:
 def plan_name(found: LayerPlan) -> str:
     """What a plan comes to, for a table."""
     return f"{found.resident} layers stay, {len(found.streamed)} stream" if found.streamed else "all layers fit"
+
+
+def note_pool(pool: int | None, *, err: bool = False) -> None:
+    """Say so where fewer slots were asked for than streaming takes."""
+    if pool is not None and pool < MIN_POOL:
+        typer.echo(f"--stream-layers {pool}: {MIN_POOL} slots are used, the least that can overlap anything", err=err)
 
 
 def moved_bytes(stream: CommandStream, first_record: int = 0) -> int:

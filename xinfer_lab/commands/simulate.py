@@ -9,12 +9,13 @@ from pathlib import Path
 import torch
 import typer
 
+from xinfer_lab.commands.budget import explained
 from xinfer_lab.commands.devices import gpu_spec
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.layer_cost import layer_cost
 from xinfer_lab.commands.make_checkpoint import weight_bytes
 from xinfer_lab.commands.pass_times import PassTimes, mean_pass, pass_times
-from xinfer_lab.commands.runs import describe_model, pool_name
+from xinfer_lab.commands.runs import describe_model, note_pool, pool_name
 from xinfer_lab.commands.screen import print_table, screen_width
 from xinfer_lab.device.checker import Findings
 from xinfer_lab.device.errors import format_bytes
@@ -66,8 +67,8 @@ def simulate(model: str, *, gpu: str, pool: int, tokens: int, steps: int, memory
     layers = config.num_hidden_layers
     slots = effective_pool(pool, layers)
     device = SimulatedDevice(spec, on_hazard="collect", **({} if memory is None else {"memory": memory}))
-    with device:
-        context = tokens + steps - 1
+    context = tokens + steps - 1
+    with explained(config, device.memory.use().budget, context=context, chunk=tokens, pool=pool), device:
         weights = SizedWeights(config)
         loaded = QwenModel(weights, device, streaming_layers(pool), context=context, chunk=tokens)
         first, ends = len(device.stream), []
@@ -82,6 +83,7 @@ def simulate(model: str, *, gpu: str, pool: int, tokens: int, steps: int, memory
     times = pass_times(passes, device.stream, ends, spec.link_bandwidth)
 
     typer.echo(f"{describe_model(config)}: {format_bytes(weight_bytes(config))} of weights; {pool_name(pool, layers)}")
+    note_pool(pool)
     rates = f"link {spec.link_bandwidth / 1e9:g} GB/s, {spec.flops / 1e12:g} TFLOP/s"
     typer.echo(f"on a simulated {spec.name}: {format_bytes(use.budget or spec.memory_bytes)}, {rates}")
     _print_times(times, tokens)

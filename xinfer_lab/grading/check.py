@@ -24,8 +24,9 @@ class CheckFailed(AssertionError):
         self.report = report
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback through this package: the report itself."""
-        return str(self.report).splitlines()
+        """What IPython shows in place of a traceback through this package: the report itself, and a line of room below,
+        which the frame that JupyterLab draws lacks."""
+        return [*str(self.report).splitlines(), ""]
 
 
 def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 __all__ = ["Drawing", "Misconception", "Report"]
 
 
-WIDTH = 96
-"""Characters of a line of a report's text, labels aside."""
+WIDTH = 76
+"""Characters of a line of a report's text, labels aside: with them it fits a notebook beside an open file browser,
+which would break longer lines inside words."""
 
 _HEAD = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:nowrap"
 _CELL = "text-align:left;white-space:pre-wrap;font-family:monospace"
@@ -25,7 +26,9 @@ def _cell(text: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """``text`` in lines: wrapped, unless it has lines of its own, whose columns would not survive that."""
-    return text.splitlines() if "\n" in text else wrap(text, WIDTH, break_on_hyphens=False) or [""]
+    return (
+        text.splitlines() if "\n" in text else wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,9 @@ def _shown(value: Value) -> str:
             return f"{value.text} (a {value.type.removeprefix('builtins.')})"
         case list():
             return "[" + ", ".join(_shown(item) for item in value[:40]) + (", …]" if len(value) > 40 else "]")
+        case tuple():
+            inside = ", ".join(_shown(item) for item in value[:40])
+            return f"({inside}{', …' if len(value) > 40 else ',' if len(value) == 1 else ''})"
         case dict():
             pairs = [f"{_shown(key)}: {_shown(item)}" for key, item in list(value.items())[:40]]
             return "{" + ", ".join(pairs) + (", …}" if len(value) > 40 else "}")

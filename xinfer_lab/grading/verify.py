@@ -3,6 +3,7 @@ alone."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -16,6 +17,8 @@ from xinfer_lab.grading.values import BadData, Opaque, Value, decode, shown
 __all__ = ["Difference", "Judge", "Outcome", "Refuses", "WrongModel", "equal", "first_difference", "verify_values"]
 
 Inputs = Mapping[str, Value]
+NOT_A_FUNCTION = re.compile(r"'\w+' object is not callable")
+"""What Python says where a value is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +35,17 @@ class Refuses:
 
 @dataclass(frozen=True, slots=True)
 class WrongModel:
-    """A known wrong idea as a function of a case's inputs.
+    """A known wrong idea: its name, and the sentence that corrects it.
 
-    ``model`` returns what that idea would answer (a value, or `Refuses`).
+    ``model(inputs)`` returns what that idea would answer (a value, or `Refuses`). An idea that shows in how an answer
+    went about it, or in all its answers together, has a ``pattern`` instead: whether the cases with their outcomes
+    look so.
     """
 
     name: str
     explanation: str
-    model: Callable[[Inputs], Value]
+    model: Callable[[Inputs], Value] | None = None
+    pattern: Callable[[Sequence[tuple[Case, Outcome]]], bool] | None = None
 
     @property
     def misconception(self) -> Misconception:
@@ -107,7 +113,7 @@ def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object)
         return Report(piece, False, f"The recording of this answer cannot be read: {error}.")
     wrong: list[tuple[Case, Outcome, Difference]] = []
     for case, outcome in zip(cases, outcomes, strict=False):
-        difference = _judge(judge, case, outcome)
+        difference = _judge(judge, case, outcome, defined)
         if difference is not None:
             wrong.append((case, outcome, difference))
     if wrong:
@@ -133,12 +139,16 @@ def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object)
     return Report(piece, True, judge.passed, checked=len(cases))
 
 
-def _judge(judge: Judge, case: Case, outcome: Outcome) -> Difference | None:
+def _judge(judge: Judge, case: Case, outcome: Outcome, defined: str | None) -> Difference | None:
     truth = judge.truth(case.inputs)
     if outcome.raised in ("AnswerTimeout", "DeniedModule", "NotImplementedError"):
         return _did_not_answer(truth, outcome)
     if isinstance(truth, Refuses):
         return _judge_refusal(truth, outcome)
+    if outcome.raised == "TypeError" and judge.of_a_call and NOT_A_FUNCTION.fullmatch(outcome.message) and not defined:
+        kind = outcome.message.split("'")[1]
+        hint = "Pass the function itself, without calling it: its name alone, with no parentheses behind it."
+        return Difference("", "a function", f"a value of type {kind}", "This is not a function.", hint)
     if outcome.raised:
         headline = f"It raised {outcome.raised} where a {judge.noun} was asked for."
         return Difference("", shown(truth), str(outcome), headline)
@@ -170,9 +180,13 @@ def _judge_refusal(truth: Refuses, outcome: Outcome) -> Difference | None:
     if outcome.raised is None:
         return Difference("", expected, shown(outcome.value), "It gave an answer where it has to refuse.")
     if truth.type not in outcome.bases:
-        return Difference(
-            "", expected, str(outcome), f"It broke with {outcome.raised} where it has to refuse with {truth.type}."
+        headline = f"It broke with {outcome.raised} where it has to refuse with {truth.type}."
+        hint = (
+            f"assert is for mistakes of the program itself, and python -O leaves it out: raise {truth.type}(...)."
+            if outcome.raised == "AssertionError"
+            else None
         )
+        return Difference("", expected, str(outcome), headline, hint)
     if truth.args is not None and not _same_list(list(truth.args), list(outcome.args)):
         wanted = f"{truth.type}({', '.join(shown(item) for item in truth.args)}), because {truth.reason}"
         got = f"{outcome.raised}({', '.join(shown(item) for item in outcome.args)})"
@@ -190,7 +204,7 @@ def equal(expected: Value, got: Value, noun: str) -> Difference | None:
     if found is None:
         return None
     path, right, given, why = found
-    hint, got = None, _side(given)
+    hint, got = None, _side(_alike(right, given))
     if type(right) is int and type(given) is int:
         got += f" ({abs(given - right):,} too {'many' if given > right else 'few'})"
     elif type(right) is int and type(given) is float:
@@ -207,6 +221,16 @@ class _Missing:
 MISSING = _Missing()
 
 
+def _alike(expected: Value, got: Value) -> Value:
+    """``got`` with tuples where ``expected`` has them, as it was before it was recorded as lists."""
+    if isinstance(expected, dict) and isinstance(got, dict):
+        return {key: _alike(expected.get(key), item) for key, item in got.items()}
+    if isinstance(expected, list | tuple) and isinstance(got, list):
+        like = [*expected, *[expected[-1] if expected else None] * len(got)]
+        return type(expected)(_alike(one, item) for one, item in zip(like, got, strict=False))
+    return got
+
+
 def _side(value: Value) -> str:
     return "nothing here" if value is MISSING else shown(value)
 
@@ -214,9 +238,11 @@ def _side(value: Value) -> str:
 def first_difference(expected: Value, got: Value, path: str = "") -> tuple[str, Value, Value, str] | None:
     """The first place where two decoded values part: ``(path, expected, got, why)``; None where they are equal.
 
-    Types count: ``True`` is not 1, ``2.0`` is not 2, and NaN equals nothing. ``why`` is '' where only the values
-    differ.
+    Types count: ``True`` is not 1, ``2.0`` is not 2, and NaN equals nothing. A recording has lists alone, so a tuple
+    of the truth equals a list. ``why`` is '' where only the values differ.
     """
+    if isinstance(expected, tuple) and isinstance(got, list):
+        expected = list(expected)
     if type(expected) is not type(got):
         return path, expected, got, f"{_type_name(expected)} was asked for, this is {_type_name(got)}"
     if isinstance(expected, dict):
@@ -271,17 +297,20 @@ def _type_name(value: Value) -> str:
 def _misconception(judge: Judge, outcomes: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
     """The known wrong idea, or the sum of two, that gives exactly what the answer gave, in the cases it got right
     too."""
-    for model in judge.wrong:
-        if all(_explains(judge, model, case, outcome) for case, outcome in outcomes):
-            return model.misconception
-    for first, second in combinations(judge.wrong, 2):
-        if all(_explain_together(judge, first, second, case, outcome) for case, outcome in outcomes):
+    for idea in judge.wrong:
+        if idea.pattern is not None and idea.pattern(outcomes):
+            return idea.misconception
+        if idea.model and all(_explains(judge, idea.model, case, outcome) for case, outcome in outcomes):
+            return idea.misconception
+    modelled = [(idea, idea.model) for idea in judge.wrong if idea.model is not None]
+    for (first, one), (second, two) in combinations(modelled, 2):
+        if all(_explain_together(judge, one, two, case, outcome) for case, outcome in outcomes):
             return Misconception(f"{first.name}; and {second.name}", f"{first.explanation} {second.explanation}")
     return None
 
 
-def _explains(judge: Judge, model: WrongModel, case: Case, outcome: Outcome) -> bool:
-    predicted = model.model(case.inputs)
+def _explains(judge: Judge, model: Callable[[Inputs], Value], case: Case, outcome: Outcome) -> bool:
+    predicted = model(case.inputs)
     if isinstance(predicted, Refuses):
         if outcome.raised is None or predicted.type not in outcome.bases:
             return False
@@ -289,8 +318,14 @@ def _explains(judge: Judge, model: WrongModel, case: Case, outcome: Outcome) -> 
     return outcome.raised is None and (judge.compare or equal)(predicted, outcome.value, judge.noun) is None
 
 
-def _explain_together(judge: Judge, first: WrongModel, second: WrongModel, case: Case, outcome: Outcome) -> bool:
-    truth, one, two = judge.truth(case.inputs), first.model(case.inputs), second.model(case.inputs)
+def _explain_together(
+    judge: Judge,
+    first: Callable[[Inputs], Value],
+    second: Callable[[Inputs], Value],
+    case: Case,
+    outcome: Outcome,
+) -> bool:
+    truth, one, two = judge.truth(case.inputs), first(case.inputs), second(case.inputs)
     numbers = (truth, one, two, outcome.value)
     if outcome.raised or not all(type(number) is int for number in numbers):
         return False

@@ -56,7 +56,11 @@ class Checkpoint:
         directory = path if path.is_dir() else path.parent
         if path.is_file() and path.suffix != ".safetensors":
             raise CheckpointError(f"{path}: a checkpoint is a directory or a .safetensors file, but this is neither")
+        if path.is_file():
+            read_header(path)  # a file that is none is told so before anything is said of what lies beside it
         if not (directory / "config.json").is_file():
+            if path.is_file():
+                raise CheckpointError(f"{path}: its config.json is missing; it has to lie beside the file")
             raise CheckpointError(f"{directory}: no config.json there; a Hugging Face checkpoint directory was wanted")
         config = Qwen2Config.from_file(directory)
         entries = _entries(directory) if path.is_dir() else read_header(path)

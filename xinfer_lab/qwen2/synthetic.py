@@ -20,7 +20,7 @@ from xinfer_lab.qwen2.checkpoint import expected_shapes
 from xinfer_lab.qwen2.config import DTYPES, Qwen2Config
 from xinfer_lab.qwen2.errors import CheckpointError, ConfigError
 
-__all__ = ["SyntheticSpec", "moments", "synthetic_tensor", "write_checkpoint"]
+__all__ = ["SyntheticSpec", "is_made_up", "moments", "synthetic_tensor", "write_checkpoint"]
 
 _MARKER = "synthetic.json"
 _INDEX = "model.safetensors.index.json"
@@ -60,7 +60,7 @@ class SyntheticSpec:
         if self.head_dim is None and (self.heads <= 0 or self.hidden % self.heads):
             raise ConfigError(
                 f"hidden must be a multiple of heads, but {self.hidden} is no multiple of {self.heads}; "
-                f"give head_dim to choose it freely"
+                f"choose other heads, or give head_dim (on the command line --head-dim)"
             )
         return Qwen2Config(
             hidden_size=self.hidden,
@@ -74,6 +74,12 @@ class SyntheticSpec:
             max_position_embeddings=self.context,
             dtype=DTYPES[self.dtype],
         )
+
+
+def is_made_up(path: str | Path) -> bool:
+    """Whether the checkpoint at `path`, a directory or a file in one, was written by `write_checkpoint`."""
+    path = Path(path)
+    return ((path if path.is_dir() else path.parent) / _MARKER).is_file()
 
 
 def write_checkpoint(directory: str | Path, spec: SyntheticSpec, *, force: bool = False) -> Path:

@@ -67,7 +67,9 @@ def effective_pool(pool: int, layers: int) -> int | None:
     Raises `RequestError` for less than 1.
     """
     if pool < 1:
-        raise RequestError(f"a pool has at least 1 slot, not {pool}; choose --stream-layers 2 or more, or leave it out")
+        raise RequestError(
+            f"streaming takes at least {MIN_POOL} slots, not {pool}; choose --stream-layers {MIN_POOL} or more"
+        )
     slots = max(MIN_POOL, pool)
     return slots if slots < layers else None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from xinfer_lab.device.errors import format_bytes
@@ -109,10 +110,9 @@ def _draw(
         parts.append(
             text(x, bottom + 18, f"{tick / unit:g} {name}", font_size=12.5, text_anchor="middle", class_="muted")
         )
-    largest = max(limits.values(), default=None)
     parts += _budget_lines(limits, left, room / full, top, bottom, width)
     for place, bar in enumerate(bars):
-        parts += _bar(bar, kinds, left, room / full, top + place * (_BAR + _GAP) + _GAP / 2, largest)
+        parts += _bar(bar, kinds, left, room / full, top + place * (_BAR + _GAP) + _GAP / 2, limits.values())
     parts.append(element("path", class_="line axis", d=f"M{left:.2f},{bottom:.2f} H{left + room:.2f}"))
     height = bottom + 30
     paper = element("rect", class_="paper", width=width, height=height, rx=6)
@@ -128,8 +128,9 @@ def _draw(
 
 
 def _bar(
-    bar: ResidencyBar, kinds: Mapping[str, int], left: float, pixels: float, top: float, budget: int | None
+    bar: ResidencyBar, kinds: Mapping[str, int], left: float, pixels: float, top: float, limits: Collection[int]
 ) -> list[str]:
+    budget = max(limits, default=None)
     parts = [
         text(
             left - 10,
@@ -150,7 +151,8 @@ def _bar(
             if end - x >= 3:
                 stripe = {"x": x + 1, "y": top + _BAR - _STRIPE - 1, "width": end - x - 2, "height": _STRIPE}
                 parts.append(element("rect", fill_url=f"slot{kind}", **stripe))
-            words = fit((f"{part} {format_bytes(size)}", part), end - x - 8, 13.0)
+            # Whole words or none: the key and the table have the rest.
+            words = next((w for w in (f"{part} {format_bytes(size)}", part) if text_width(w, 13.0) <= end - x - 8), "")
             if words:
                 parts.append(text((x + end) / 2, top + 20, words, font_size=13.0, text_anchor="middle"))
         x = end
@@ -159,11 +161,22 @@ def _bar(
         edge = left + budget * pixels
         box = {"x": edge, "y": top - 3, "width": x - edge, "height": _BAR + 6}
         parts.append(element("rect", class_="line hazard", stroke_width=2, **box))
-    label = format_bytes(bar.total)
+    label, at = format_bytes(bar.total), x + 8
+    # No budget's line runs through the label: it goes behind the line that it would cross.
+    for limit in sorted(limits):
+        if at - 4 < left + limit * pixels < at + text_width(label, 13.0) + 4:
+            at = left + limit * pixels + 8
     parts.append(
-        text(x + 8, top + _BAR / 2 + 5, label, font_size=13.0, class_="alarm strong halo" if over else "strong halo")
+        text(at, top + _BAR / 2 + 5, label, font_size=13.0, class_="alarm strong halo" if over else "strong halo")
     )
     return parts
+
+
+def _budget_words(name: str, limit: int) -> str:
+    """The budget's name and size; a name that says the size already stands alone."""
+    size = format_bytes(limit)
+    short = re.sub(r"\.?0+(?= )", "", size)
+    return name if short in name or size in name else f"{name}: {size}"
 
 
 def _budget_lines(
@@ -174,7 +187,7 @@ def _budget_lines(
     for place, (name, limit) in enumerate(limits.items()):
         x = left + limit * pixels
         y = top - 6 - 20 * place
-        words = fit((f"{name}: {format_bytes(limit)}", name), width - 24, 13.0)
+        words = fit((_budget_words(name, limit), name), width - 24, 13.0)
         half = text_width(words, 13.0) / 2
         lines.append(element("path", class_="line budget", d=f"M{x:.2f},{y + 5:.2f} V{bottom:.2f}", stroke_width=1.5))
         at = min(max(x, half + 12), width - half - 12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import string
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -35,8 +36,8 @@ class _Glyphs:
     """Left edge, corner, axis, tick, dot between words, multiplication sign."""
 
 
-_BLOCKS = _Glyphs(slots="█▓▒", plain="▒", wait="·", idle=" ", levels=" ▁▂▃▄▅▆▇█", frame="│└─┴·×")
-_ASCII = _Glyphs(slots="#=+", plain="=", wait=".", idle=" ", levels=" 123456789", frame="|+-+-x")
+_BLOCKS = _Glyphs(slots="█▓▒", plain="░", wait="·", idle=" ", levels=" ▁▂▃▄▅▆▇█", frame="│└─┴·×")
+_ASCII = _Glyphs(slots="#=+", plain=":", wait=".", idle=" ", levels=" 123456789", frame="|+-+-x")
 
 
 def timeline_text(timeline: Timeline, width: int = 80, *, slot_of: SlotSource = None, ascii: bool | None = None) -> str:
@@ -78,7 +79,8 @@ def timelines_text(
         heading = f"{name}: {headline(timeline)}" if name else headline(timeline)
         lines += [_cut(heading, width, glyphs), *_lanes(timeline, slots, gutter, scale, glyphs)]
     lines += _axis(scale, gutter, glyphs)
-    lines += _key([t for _, t in timelines], sources, glyphs, width)
+    plain = any(glyphs.plain in line.partition(glyphs.frame[0])[2] for line in lines)
+    lines += _key([t for _, t in timelines], sources, glyphs, width, plain=plain)
     if len(timelines) > 1:
         lines += _comparison(timelines, width, glyphs)
     return "\n".join(line.rstrip() for line in lines)
@@ -87,7 +89,7 @@ def timelines_text(
 def _can_print_blocks() -> bool:
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     try:
-        (_BLOCKS.slots + _BLOCKS.levels + _BLOCKS.frame + "µ≥").encode(encoding)
+        (_BLOCKS.slots + _BLOCKS.plain + _BLOCKS.levels + _BLOCKS.frame + "µ≥").encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return False
     return True
@@ -109,7 +111,7 @@ def _lanes(timeline: Timeline, slot_of: SlotOf, gutter: int, scale: TimeScale, g
         yield f"{_cut('memory', gutter, glyphs):>{gutter}} {glyphs.frame[0]}{row}"
 
 
-def _owners(events: Iterable[TimelineEvent], scale: TimeScale) -> list[TimelineEvent | None]:
+def _owners(events: Sequence[TimelineEvent], scale: TimeScale) -> list[TimelineEvent | None]:
     """For each column the event that fills most of it; None where the lane is idle for three quarters of it or more."""
     columns = int(scale.width)
     taken = [0.0] * columns
@@ -121,22 +123,50 @@ def _owners(events: Iterable[TimelineEvent], scale: TimeScale) -> list[TimelineE
             taken[column] += share
             if share > best[column][0] + 1e-9:
                 best[column] = (share, event)
-    return [event if share > 0.25 else None for share, (_, event) in zip(taken, best, strict=True)]
+    owners = [event if share > 0.25 else None for share, (_, event) in zip(taken, best, strict=True)]
+    return _with_the_shortest(owners, events, scale)
+
+
+def _with_the_shortest(
+    owners: list[TimelineEvent | None], events: Sequence[TimelineEvent], scale: TimeScale
+) -> list[TimelineEvent | None]:
+    """``owners``, and each layer's work that none of them shows, where the lane else is idle or waits: a layer that
+    computes for less than a column is still there."""
+    shown = {event.record for event in owners if event is not None}
+    for event in events:
+        column = min(len(owners) - 1, max(0, math.floor(scale.x(event.start))))
+        owner = owners[column] if owners else event
+        if (
+            event.record not in shown
+            and layer_of(event.label) is not None
+            and not _waits(event)
+            and (owner is None or _waits(owner))
+        ):
+            owners[column] = event
+            shown.add(event.record)
+    return owners
+
+
+def _waits(event: TimelineEvent) -> bool:
+    return event.kind in ("wait", "host_wait")
 
 
 def _row(events: Sequence[TimelineEvent], slot_of: SlotOf, scale: TimeScale, glyphs: _Glyphs) -> str:
     cells: list[str] = []
     before: TimelineEvent | None = None
+    begun = Counter(
+        math.floor(scale.x(event.start)) for event in events if not _waits(event) and layer_of(event.label) is not None
+    )
     for event in _owners(events, scale):
         if event is None:
             cells.append(glyphs.idle)
-        elif event.kind in ("wait", "host_wait"):
+        elif _waits(event):
             cells.append(glyphs.wait)
         else:
             slot = slot_of(event.record)
             fill = glyphs.plain if slot is None else glyphs.slots[slot % len(glyphs.slots)]
             # Where a column holds more than one event's beginning, a letter would be one of many.
-            crowded = event.duration < scale.span / scale.width / 2
+            crowded = event.duration < scale.span / scale.width / 2 and begun[math.floor(scale.x(event.start))] > 1
             cells.append(fill if crowded or _same_bar(before, event) else _letter(event.label) or fill)
         before = event
     return "".join(cells)
@@ -183,7 +213,9 @@ def _axis(scale: TimeScale, gutter: int, glyphs: _Glyphs) -> list[str]:
     return [" " * (gutter + 1) + glyphs.frame[1] + "".join(line), "".join(words)]
 
 
-def _key(timelines: Sequence[Timeline], sources: Sequence[SlotOf], glyphs: _Glyphs, width: int) -> list[str]:
+def _key(
+    timelines: Sequence[Timeline], sources: Sequence[SlotOf], glyphs: _Glyphs, width: int, *, plain: bool
+) -> list[str]:
     work = [(e, slots) for t, slots in zip(timelines, sources, strict=True) for e in t.events if "wait" not in e.kind]
     layers = {layer for event, _ in work if (layer := layer_of(event.label)) is not None}
     used = sorted({slot for event, slots in work if (slot := slots(event.record)) is not None})
@@ -194,7 +226,9 @@ def _key(timelines: Sequence[Timeline], sources: Sequence[SlotOf], glyphs: _Glyp
         if own := [str(slot) for slot in used if slot % len(glyphs.slots) == place]:
             few = own if len(own) <= 3 else [*own[:3], ".."]
             parts.append(f"{fill} slot {', '.join(few)}")
-    if any(event.kind in ("wait", "host_wait") for timeline in timelines for event in timeline.events):
+    if plain:
+        parts.append(f"{glyphs.plain} no slot")
+    if any(_waits(event) for timeline in timelines for event in timeline.events):
         parts.append(f"{glyphs.wait} waits")
     peak = max((timeline.peak_memory for timeline in timelines), default=0)
     if any(timeline.memory for timeline in timelines):

@@ -1,4 +1,6 @@
-"""What is known about a recorded run of a model: everything follows from the case and the stream, worked out when asked for."""
+"""What is known about a recorded run of a model: everything follows from the case and the stream, worked out when
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ _PACKAGE = Path(__file__).parents[3]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A broken rule. ``kind`` names the rule; ``records`` are the ones to look at, the most telling first (its line is shown).
+    """A broken rule. ``kind`` names the rule; ``records`` are the ones to look at, the most telling first (its line is
+    shown).
 
     ``show`` says whether a picture of the schedule helps.
     """
@@ -44,8 +47,8 @@ class Fault:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the trusted side saw when it replayed the stream: the bytes of each read of the logits, the peak of device memory, and
-    every host read with its bytes, in order."""
+    """What the trusted side saw when it replayed the stream: the bytes of each read of the logits, the peak of device
+    memory, and every host read with its bytes, in order."""
 
     logits: tuple[torch.Tensor, ...]
     peak: int
@@ -57,8 +60,9 @@ class Evidence:
     """One case and the stream that was recorded for it.
 
     ``case`` is a `ModelCase` for a run of a model, and whatever the judge makes of a case's inputs for another program.
-    ``raised`` is (class name, names of its bases, message, the student's line) if the answer raised; ``lines`` are the texts of the
-    student's source lines by the ``where`` of records, ``methods`` where the answer's functions begin. They come from the student's side: they are shown, never believed.
+    ``raised`` is (class name, names of its bases, message, the student's line) if the answer raised; ``lines`` are the
+    texts of the student's source lines by the ``where`` of records, ``methods`` where the answer's functions begin.
+    They come from the student's side: they are shown, never believed.
     """
 
     case: Any

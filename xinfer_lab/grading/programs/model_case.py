@@ -53,9 +53,11 @@ class ProgramCase(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelCase:
-    """A synthetic model and what it is to run: ``steps`` passes, the first over ``prompt`` tokens of each of ``batch`` sequences.
+    """A synthetic model and what it is to run: ``steps`` passes, the first over ``prompt`` tokens of each of ``batch``
+    sequences.
 
-    ``pool`` is the number of slots (1 for serial); ``memory`` the device's budget in bytes; ``seed`` that of the weights and tokens.
+    ``pool`` is the number of slots (1 for serial); ``memory`` the device's budget in bytes; ``seed`` that of the
+    weights and tokens.
     """
 
     layers: int
@@ -77,7 +79,9 @@ class ModelCase:
     def draw(
         cls, random: Random, *, layers: int, pool: int, steps: int, slots: int | None = None, dtype: str | None = None
     ) -> ModelCase:
-        """A case with sizes, tokens and weights from ``random``; the budget has room for ``slots`` (default: ``pool``) slots."""
+        """A case with sizes, tokens and weights from ``random``; the budget has room for ``slots`` (default:
+        ``pool``) slots.
+        """
         kv_heads = random.choice((1, 2))
         heads = kv_heads * random.choice((1, 2))
         case = cls(
@@ -90,7 +94,9 @@ class ModelCase:
         return case.with_memory(pool if slots is None else slots)
 
     def with_memory(self, slots: int) -> ModelCase:
-        """The same case with a budget of what it needs with ``slots`` slots, and half a layer: not enough for another slot."""
+        """The same case with a budget of what it needs with ``slots`` slots, and half a layer: not enough for
+        another slot.
+        """
         return ModelCase(**{**self.inputs(), "memory": memory_for(self, slots)})
 
     @classmethod

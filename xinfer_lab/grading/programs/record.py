@@ -18,7 +18,7 @@ from xinfer_lab.device.records import Record
 from xinfer_lab.device.stream import CommandStream, record_to_dict
 from xinfer_lab.grading.guard import AnswerTimeout
 from xinfer_lab.grading.piece import Case
-from xinfer_lab.grading.record import SCHEMA, recording
+from xinfer_lab.grading.record import recording
 from xinfer_lab.grading.report import Report
 from xinfer_lab.grading.student_line import PACKAGE, methods_of
 from xinfer_lab.grading.values import Value
@@ -29,7 +29,9 @@ MAX_RECORDS = 20_000
 """Commands that one case may submit: many times what any right answer needs."""
 
 Runner = Callable[[Any, Mapping[str, Value], Callable[..., Device]], None]
-"""Runs an answer on one case: ``run(answer, inputs, open_device)``; ``open_device(**options)`` opens the emulated device to use."""
+"""Runs an answer on one case: ``run(answer, inputs, open_device)``; ``open_device(**options)`` opens the emulated
+device to use.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def portable_place(where: str, cells: dict[str, int]) -> str:
-    """``where`` as it means something elsewhere: within this package, or as a line of the student's cell; ``cells`` numbers those."""
+    """``where`` as it means something elsewhere: within this package, or as a line of the student's cell; ``cells``
+    numbers those.
+    """
     path, _, number = where.rpartition(":")
     full = os.path.abspath(path)
     if full.startswith(PACKAGE + os.sep):

@@ -57,7 +57,7 @@ def waits_for_room_only(evidence: Evidence) -> Fault | None:
         record = evidence.stream[index]
         if not isinstance(record, HostWait) or record.value <= known[record.fence]:
             continue
-        if isinstance(evidence.stream[index + 1], HostRead):
+        if isinstance(next(iter(list(evidence.stream)[index + 1 :]), None), HostRead):
             continue  # the program around the answer waits for its results
         known[record.fence] = record.value
         if (fault := _needless(evidence, index, record)) is not None:

@@ -32,6 +32,7 @@ def _header(answer: Any, inputs: Inputs, observed: Observed) -> object:
         return answer(file)
     finally:
         observed["asked"], observed["allowed"] = file.asked, file.allowed
+        observed["requests"] = [list(request) for request in file.requests]
 
 
 def _itself(answer: Any, inputs: Inputs, observed: Observed) -> object:

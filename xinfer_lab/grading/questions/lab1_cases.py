@@ -89,7 +89,7 @@ def config_cases(random: Random) -> list[Case]:
 def model_cases(random: Random) -> list[Case]:
     """A config, and the bytes of one of its layers: drawn, so that this piece does not rest on the one before."""
     return [
-        Case(name, {"config": config, "bytes_per_layer": 256 * random.randint(10**4, 10**7)})
+        Case(f"made-up layers around {name}", {"config": config, "bytes_per_layer": 256 * random.randint(10**4, 10**7)})
         for name, config in _configs(random)
     ]
 
@@ -151,17 +151,22 @@ def hostile_headers(random: Random) -> list[Case]:
     header, end = _header(_tensors(random, 1))
     good = _file(header, end)
     text, size = good["text"], good["size"]
+    one_short = {"claimed": len(text) + 1, "text": text, "size": 8 + len(text)}
+    longest = {**good, "claimed": LONGEST_HEADER, "spaces": LONGEST_HEADER - len(text), "size": 9 * 10**9}
     pickle = b"\x80\x04\x95" + random.randbytes(40)
     cases = [
         ("a sound file", good),
         ("a length of 2**60", {**good, "claimed": 2**60 + random.randrange(2**30)}),
         ("a header longer than its file", {**good, "claimed": size - 8 + random.randint(1, 999)}),
+        ("a complete header, but a length of one byte more than the file has", one_short),
         ("a header of more than 100,000,000 bytes", {**good, "claimed": LONGEST_HEADER + 1, "size": 9 * 10**9}),
+        ("a sound file whose header, spaces included, has exactly 100,000,000 bytes", longest),
         ("a file of 5 bytes", {"claimed": 3, "text": b"", "size": 5}),
         ("a header cut short", _file(None, end, text=text[: len(text) // 2])),
         ("a header that is a JSON list", _file([header], end)),
         ("a header that is a JSON number", _file(random.randint(1, 99), end)),
         ("a pickle", _file(None, end, text=pickle)),
+        ("a sound file that ends with its header", {**good, "size": 8 + len(text)}),
         ("another sound file, of 40 GB", {**good, "size": 40 * 10**9}),
     ]
     return [Case(label, {"file": file}) for label, file in cases]
@@ -172,8 +177,20 @@ def _ranges_case(label: str, header: dict[str, Any], random: Random, end: int, s
     return Case(label, {"header": header, "data_start": start, "file_size": start + end + slack})
 
 
+def _small_ranges(random: Random) -> list[Case]:
+    """Sound headers in which nothing touches, and in which no shape has a product: they tell two wrong ideas apart."""
+    length, width = random.randint(3, 9), random.randint(3, 9)
+    single, single_end = _header([("w", "BF16", [length, width])])
+    flat, flat_end = _header([("a", "F16", [length]), ("b", "F32", [width])])
+    return [
+        _ranges_case("a header of a single tensor", single, random, single_end),
+        _ranges_case("a header of two tensors of one dimension", flat, random, flat_end),
+    ]
+
+
 def good_ranges(random: Random) -> list[Case]:
-    """Headers whose ranges are sound: with metadata, without, with names out of order of their offsets."""
+    """Headers whose ranges are sound: with metadata, without, with names out of order of their offsets; of a single
+    tensor, and of tensors of one dimension."""
     first, first_end = _header(_tensors(random, 2))
     second, second_end = _header(_tensors(random, 1), metadata=False)
     names = list(first)
@@ -182,6 +199,7 @@ def good_ranges(random: Random) -> list[Case]:
         _ranges_case("a header with __metadata__", first, random, first_end),
         _ranges_case("a header without __metadata__", second, random, second_end),
         _ranges_case("the first header in another order", {name: first[name] for name in names}, random, first_end),
+        *_small_ranges(random),
     ]
 
 
@@ -204,6 +222,13 @@ def hostile_ranges(random: Random) -> list[Case]:
     def outside(header: Any, entry: Any, end: int) -> None:
         header["scale"]["data_offsets"] = [end - 2, end + 2]  # the last tensor, 2 bytes too far
 
+    def far_outside(header: Any, entry: Any, end: int) -> None:
+        wide = 10**6
+        header["scale"] = {"dtype": "F32", "shape": [wide], "data_offsets": [end - 4, end - 4 + 4 * wide]}
+
+    def scalar(header: Any, entry: Any, end: int) -> None:
+        header["scale"]["data_offsets"] = [end - 4, end + 4]  # two numbers' bytes for one
+
     def too_long(header: Any, entry: Any, end: int) -> None:
         entry["shape"] = [*entry["shape"], 2]
 
@@ -215,24 +240,49 @@ def hostile_ranges(random: Random) -> list[Case]:
         other["data_offsets"] = [entry["data_offsets"][0] + 2, entry["data_offsets"][0] + 2 + other["data_offsets"][1]]
 
     sound, end = _header(_tensors(random, 1))
+    holed, holed_end = _header(_tensors(random, 1))
+    behind = holed[f"model.layers.0.{random.choice(PARTS)}"]["data_offsets"][0]
+    for name, entry in holed.items():
+        if name != "__metadata__" and entry["data_offsets"][0] >= behind:
+            entry["data_offsets"] = [place + 64 for place in entry["data_offsets"]]
+    early, early_end = _header(_tensors(random, 1))
+    early["lm_head.weight"]["data_offsets"] = [place - 1 for place in early["lm_head.weight"]["data_offsets"]]
+    close, close_end = _header([("a", "F16", [random.randint(9, 99)]), ("b", "F32", [random.randint(9, 99)])])
+    close["b"]["data_offsets"] = [place - 2 for place in close["b"]["data_offsets"]]
+    empty, empty_end = _header([*_tensors(random, 1), ("nothing", "F32", [0, random.randint(2, 9)])])
     return [
         _ranges_case("a sound header", sound, random, end),
         damaged("a range that begins before the data", before),
         damaged("a range whose end lies before its begin", backwards),
         damaged("a range that ends outside of the file", outside),
+        damaged("a range that ends a megabyte outside of the file", far_outside),
         damaged("a shape that needs more bytes than its range", too_long),
+        damaged("a single number, shape [], with the bytes of two", scalar, slack=100),
         damaged("a dtype that the table does not have", unknown),
+        _ranges_case("a range that begins one byte before the data", early, random, early_end),
         damaged("two tensors that share bytes", shared, slack=100_000),
+        _ranges_case("two tensors of which the second begins two bytes too early", close, random, close_end - 2),
         _ranges_case("a sound header with bytes left over behind it", sound, random, end, slack=4096),
+        _ranges_case("a sound header with a hole between its tensors", holed, random, holed_end + 64, slack=8),
+        _ranges_case("a sound header with a tensor of no elements", empty, random, empty_end),
+        *_small_ranges(random),
     ]
 
 
 def layer_names(random: Random) -> list[Case]:
-    """Ranges by tensor name: layers of one and of two digits, in one run of bytes or in several."""
+    """Ranges by tensor name: layers of one and of two digits, in one run of bytes or in several; with names in the
+    order of the bytes, and not."""
     cases = []
-    for label, layers, holes in (("12 layers, each in one run", 12, False), ("13 layers with holes", 13, True)):
+    for label, layers, holes, mixed in (
+        ("12 layers, each in one run", 12, False, False),
+        ("13 layers with holes", 13, True, False),
+        ("11 layers whose tensors are not in the order of their names", 11, False, True),
+    ):
         start, ranges = 8 * random.randint(50, 5000), []
-        for name, _, _ in _tensors(random, layers):
+        tensors = _tensors(random, layers)
+        if mixed:
+            tensors.sort(key=lambda tensor: (tensor[0].split(".")[:3], random.random()))
+        for name, _, _ in tensors:
             size = 2 * random.randint(8, 4000)
             start += 256 if holes and random.random() < 0.2 else 0
             ranges.append((name, (start, start + size)))

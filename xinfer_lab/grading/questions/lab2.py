@@ -21,10 +21,13 @@ from xinfer_lab.residency.one_slot import LayerUploader
 
 __all__ = ["PIECES"]
 
-_QUESTIONS = "xinfer_lab.grading.questions"
-_LATER = tuple(f"xinfer_lab.residency.{name}" for name in ("serial", "streaming", "ring"))
-_ENGINE = ("xinfer_lab.residency.upload", *_LATER)
+_LATER = (
+    *(f"xinfer_lab.residency.{name}" for name in ("serial", "streaming", "ring", "planned", "compressed")),
+    "xinfer_lab.grading.questions.lab3_parts",
+)
+_ENGINE = (*(f"xinfer_lab.residency.{name}" for name in ("upload", "host", "encoded_host")), *_LATER)
 _RING = ("xinfer_lab.residency.staging", *_ENGINE)
+"""What holds the answer to a part: its own module, and those that do the same thing in a later lab."""
 
 Inputs = Mapping[str, Value]
 
@@ -68,7 +71,7 @@ def _choice(name: str, **inputs: Value) -> Question:
 def _program(
     name: str, points: int, drawn: Callable[[Random], list[Case]], run: Runner, denied: tuple[str, ...]
 ) -> Program:
-    return Program(f"lab2.{name}", points, drawn, run, (*denied, _QUESTIONS), cpu_seconds=5.0)
+    return Program(f"lab2.{name}", points, drawn, run, denied, cpu_seconds=5.0)
 
 
 LETTERS = ["A", "B", "C", "D"]
@@ -81,7 +84,7 @@ PIECES: tuple[Piece, ...] = (
     _program("ring_alignment", 2, script.aligned_scripts, script.play, _RING),
     _program("ring_wrap", 2, script.wrapping_scripts(patient=True), script.play, _RING),
     _program("ring_wait", 3, script.wrapping_scripts(patient=False), script.play, _RING),
-    Question("lab2.ring_refuse", 2, script.requests, script.ask_for_room, (*_RING, _QUESTIONS), cpu_seconds=1.0),
+    Question("lab2.ring_refuse", 2, script.requests, script.ask_for_room, _RING, cpu_seconds=1.0),
     _choice("predict_tiny", low=1, high=10_000),
     _program("upload", 3, layers.layer_scripts, _upload, _ENGINE),
     _program("upload_async", 2, layers.layer_scripts, _upload, _ENGINE),

@@ -156,7 +156,8 @@ def wrapping_scripts(*, patient: bool) -> Callable[[Random], list[Case]]:
 def _wrapping(random: Random, units: int, patient: bool) -> Case:
     room = units * UNIT
     first = UNIT * random.randint(1, 2)
-    head, laps, uploads = first, 0, [(first,)]
+    head, laps = first, 0
+    uploads: list[tuple[int, ...]] = [(first,)]
     while laps < 4:
         largest = max(2, units // 4)
         sizes = [random.randint(1, largest * UNIT) for _ in range(random.choice((1, 1, 2)))]

@@ -12,6 +12,8 @@ __all__ = ["judge_of"]
 
 
 def judge_of(piece: str) -> Any:
-    """The judge of ``piece`` (``"lab1.layer_bytes"``), a `Judge` or a `ProgramJudge`. KeyError for a piece that has none."""
+    """The judge of ``piece`` (``"lab1.layer_bytes"``), a `Judge` or a `ProgramJudge`. KeyError for a piece that has
+    none.
+    """
     judges: dict[str, Any] = import_module(f"xinfer_lab.grading.truth.{piece.partition('.')[0]}").JUDGES
     return judges[piece]

@@ -21,7 +21,14 @@ def _made(expected: Value, got: Value, noun: str) -> Difference | None:
         if type(got) in (int, float) and expected["low"] <= got <= expected["high"]:
             return None
         wanted = f"a number from {expected['low']} to {expected['high']}"
-    return Difference("", wanted, shown(got), "Type your prediction first; any guess earns the point.")
+    if got is None or got is Ellipsis:
+        return Difference("", wanted, shown(got), "Type your prediction first; any guess earns the point.")
+    hint = "Type one of the letters, a capital in quotes." if choices is not None else "Type a number in that range."
+    if choices is None and isinstance(got, str):
+        hint = "Type the number alone, without quotes and without a unit or %."
+    return Difference(
+        "", wanted, shown(got), "This cannot be noted as your prediction; any guess earns the point.", hint
+    )
 
 
 PREDICTION = Judge(

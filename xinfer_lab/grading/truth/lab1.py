@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xinfer_lab.grading.truth.choices import PREDICTION, choice
 from xinfer_lab.grading.truth.lab1_decision import DECIDE, REFUSE_BUDGET
-from xinfer_lab.grading.truth.lab1_files import HEADER, LAYERS, RANGES, REFUSE_HEADER, REFUSE_RANGES
+from xinfer_lab.grading.truth.lab1_files import LAYERS, RANGES, REFUSE_RANGES
 from xinfer_lab.grading.truth.lab1_gate import GATE
+from xinfer_lab.grading.truth.lab1_header import HEADER, REFUSE_HEADER
 from xinfer_lab.grading.truth.lab1_sizes import KV_CACHE, LAYER, MODEL
 from xinfer_lab.grading.verify import Judge
 

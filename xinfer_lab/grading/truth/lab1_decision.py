@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.values import Value, shown
-from xinfer_lab.grading.verify import Difference, Judge, Refuses, WrongModel, equal
+from xinfer_lab.grading.verify import Difference, Judge, Outcome, Refuses, WrongModel, equal
 
 __all__ = ["DECIDE", "REFUSE_BUDGET", "decide", "same_decision"]
 
@@ -36,6 +36,23 @@ def decide(
         reason = f"the least that works is {needed:,} bytes and the budget is {budget:,}"
         return Refuses("DoesNotFit", reason, (needed, budget))
     return slots if largest else 2
+
+
+def _slots(inputs: Inputs) -> int:
+    return int((inputs["budget"] - inputs["sizes"]["always"]) // inputs["sizes"]["layer"])
+
+
+def _no_room_for_all(inputs: Inputs) -> Value:
+    slots = _slots(inputs)
+    if slots != inputs["sizes"]["layers"]:
+        return decide(inputs)
+    return slots if slots >= 2 else Refuses("DoesNotFit", "")
+
+
+def _another_spelling(outcomes: Sequence[tuple[Case, Outcome]]) -> bool:
+    resident = [outcome.value for case, outcome in outcomes if decide(case.inputs) == "resident"]
+    other = [word for word in resident if word != "resident"]
+    return bool(other) and all(isinstance(word, str) and word.strip().lower() == "resident" for word in other)
 
 
 def _all_or_nothing(inputs: Inputs) -> Value:
@@ -100,6 +117,21 @@ DECIDE = Judge(
             "Exactly full counts as too full",
             "A budget is a limit that may be reached: <=, not <.",
             lambda inputs: decide(inputs, strict=True),
+        ),
+        WrongModel(
+            "Room for exactly all layers is not taken for resident",
+            "Where as many slots fit as there are layers, everything fits: >=, not >.",
+            _no_room_for_all,
+        ),
+        WrongModel(
+            "The pool is tested before everything is",
+            'Ask first whether all layers fit, for that is "resident"; a pool comes second.',
+            lambda inputs: _slots(inputs) if _slots(inputs) >= 2 else decide(inputs),
+        ),
+        WrongModel(
+            "The word is spelt in another way",
+            'The answer is "resident", in small letters and without spaces around it.',
+            pattern=_another_spelling,
         ),
         WrongModel(
             "Always a pool of two",

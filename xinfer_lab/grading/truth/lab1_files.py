@@ -1,154 +1,20 @@
-"""Lab 1: what a safetensors header says, which ranges are sound, and which bytes belong to which layer."""
+"""Lab 1: which ranges of a safetensors file are sound, and which bytes belong to which layer."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.truth.refusals import Inputs, any_answer, refuses
 from xinfer_lab.grading.values import Value
-from xinfer_lab.grading.verify import Difference, Judge, Outcome, Refuses, WrongModel
+from xinfer_lab.grading.verify import Judge, Refuses, WrongModel
 
-__all__ = ["HEADER", "LAYERS", "RANGES", "REFUSE_HEADER", "REFUSE_RANGES"]
+__all__ = ["LAYERS", "RANGES", "REFUSE_RANGES"]
 
-Inputs = Mapping[str, Value]
-LONGEST = 100_000_000
+Range = tuple[int, int]
 ITEM = {"F32": 4, "F16": 2, "BF16": 2}
-
-
-def _refuses(reason: str) -> Refuses:
-    return Refuses("ValueError", reason)
-
-
-def _header(inputs: Inputs) -> Value:
-    file = inputs["file"]
-    if file["size"] < 8:
-        return _refuses("a file of fewer than 8 bytes has no length")
-    if file["claimed"] > LONGEST:
-        return _refuses(f"the header may be at most {LONGEST:,} bytes long, and this one says {file['claimed']:,}")
-    if file["claimed"] > file["size"] - 8:
-        return _refuses(f"a header of {file['claimed']:,} bytes does not fit a file of {file['size']:,}")
-    try:
-        header = json.loads(file["text"][: file["claimed"]])
-    except (ValueError, RecursionError):
-        return _refuses("the header is not JSON")
-    if not isinstance(header, dict):
-        return _refuses(f"the header must be a JSON object, and this is a {type(header).__name__}")
-    return [header, 8 + file["claimed"]]
-
-
-def _frugal(inputs: Inputs, outcome: Outcome) -> Difference | None:
-    asked, allowed = outcome.observed.get("asked"), outcome.observed.get("allowed")
-    if type(asked) is int and type(allowed) is int and asked > allowed:
-        hint = "Check the length against the limit and the file's size before you read that many bytes."
-        return Difference(
-            "", f"at most {allowed:,} bytes read", f"{asked:,} bytes asked for", "It reads too much.", hint
-        )
-    return None
-
-
-def _start(change: Callable[[int], int]) -> Callable[[Inputs], Value]:
-    def model(inputs: Inputs) -> Value:
-        truth = _header(inputs)
-        return truth if isinstance(truth, Refuses) else [truth[0], change(truth[1])]
-
-    return model
-
-
-def _big_endian(inputs: Inputs) -> Value:
-    return _refuses("the length, read with its bytes in the wrong order, is too large")
-
-
-def _no_metadata(inputs: Inputs) -> Value:
-    truth = _header(inputs)
-    if isinstance(truth, Refuses):
-        return truth
-    return [{name: entry for name, entry in truth[0].items() if name != "__metadata__"}, truth[1]]
-
-
-def _of_file(case: Case) -> str:
-    file = case.inputs["file"]
-    return f"read_header of {case.label} ({file['size']:,} bytes; its first 8 say {file['claimed']:,})"
-
-
-HEADER = Judge(
-    truth=_header,
-    passed="Headers read by hand, the data left alone.",
-    noun="pair (header, data_start)",
-    call=_of_file,
-    also=_frugal,
-    wrong=(
-        WrongModel(
-            "The 8 bytes of the length are forgotten",
-            "The data begins behind the length and the header: 8 + n.",
-            _start(lambda start: start - 8),
-        ),
-        WrongModel(
-            "The data begins right behind the length",
-            "The header lies between the length and the data.",
-            _start(lambda start: 8),
-        ),
-        WrongModel(
-            "data_start is counted from the length",
-            "8 + n, counted from the file's first byte.",
-            _start(lambda start: start + 8),
-        ),
-        WrongModel(
-            "The bytes of the length are in the wrong order",
-            "It is little-endian: the first byte is the smallest.",
-            _big_endian,
-        ),
-        WrongModel(
-            "__metadata__ is dropped",
-            "This function returns the header as it is; the next one skips __metadata__.",
-            _no_metadata,
-        ),
-    ),
-)
-
-
-def _any_answer(expected: Value, got: Value, noun: str) -> Difference | None:
-    return None
-
-
-def _accepts(*allowed: str) -> Callable[[Inputs], Value]:
-    """Refuses as the truth does, except for reasons that contain one of ``allowed``."""
-
-    def model(inputs: Inputs) -> Value:
-        truth = _header(inputs)
-        return None if isinstance(truth, Refuses) and any(part in truth.reason for part in allowed) else truth
-
-    return model
-
-
-REFUSE_HEADER = Judge(
-    truth=_header,
-    passed="Files that are no safetensors files are refused before they can do harm.",
-    noun="header",
-    call=_of_file,
-    also=_frugal,
-    compare=_any_answer,
-    wrong=(
-        WrongModel(
-            "Any JSON will do",
-            "The header must be a JSON object; a list or a number has no tensors.",
-            _accepts("must be a JSON object"),
-        ),
-        WrongModel(
-            "The limit of 100,000,000 bytes is missing",
-            "A length above it is refused before reading.",
-            _accepts("may be at most"),
-        ),
-        WrongModel(
-            "The file's size is not looked at",
-            "A header cannot be longer than what follows the first 8 bytes.",
-            _accepts("does not fit"),
-        ),
-    ),
-)
 
 
 def _fault(header: Mapping[str, Any], start: int, size: int, ignore: str = "") -> str | None:
@@ -164,16 +30,19 @@ def _fault(header: Mapping[str, Any], start: int, size: int, ignore: str = "") -
             return f"{name} has the dtype {entry['dtype']}, which the table does not have"
         if not 0 <= begin <= end and ignore != "order":
             return f"the range of {name} is [{begin}, {end}]"
-        if start + end > size and ignore != "size":
+        if (0 if ignore == "start" else start) + end > size and ignore != "size":
             return f"{name} ends at byte {start + end:,} of a file of {size:,}"
-        needed = math.prod(entry["shape"]) * ITEM[entry["dtype"]]
-        if end - begin != needed and ignore != "shape":
+        count = sum(entry["shape"]) if ignore == "product" else math.prod(entry["shape"])
+        needed = count * ITEM[entry["dtype"]]
+        if end - begin != needed and ignore != "shape" and not (ignore == "scalar" and not entry["shape"]):
             return f"{name} needs {needed:,} bytes, and its range has {end - begin:,}"
         taken.append((begin, end, name))
     taken.sort()
     for (_, end, first), (begin, _, second) in pairwise(taken):
-        if begin < end and ignore != "overlap":
+        if (begin < end and ignore != "overlap") or (begin == end and ignore == "touch"):
             return f"{first} and {second} share bytes"
+        if begin > end and ignore == "holes":
+            return f"there are bytes between {first} and {second}"
     return None
 
 
@@ -182,10 +51,10 @@ def _ranges(
 ) -> Value:
     fault = _fault(inputs["header"], inputs["data_start"], inputs["file_size"], ignore)
     if fault:
-        return _refuses(fault)
+        return refuses(fault)
     moved = shift(inputs)
     return {
-        name: [moved + place for place in entry["data_offsets"]]
+        name: tuple(moved + place for place in entry["data_offsets"])
         for name, entry in inputs["header"].items()
         if name != "__metadata__"
     }
@@ -193,18 +62,56 @@ def _ranges(
 
 def _length_for_end(inputs: Inputs) -> Value:
     truth = _ranges(inputs)
-    return truth if isinstance(truth, Refuses) else {name: [begin, end - begin] for name, (begin, end) in truth.items()}
+    return truth if isinstance(truth, Refuses) else {name: (begin, end - begin) for name, (begin, end) in truth.items()}
 
 
 def _last_byte(inputs: Inputs) -> Value:
     truth = _ranges(inputs)
-    return truth if isinstance(truth, Refuses) else {name: [begin, end - 1] for name, (begin, end) in truth.items()}
+    return truth if isinstance(truth, Refuses) else {name: (begin, end - 1) for name, (begin, end) in truth.items()}
 
 
 def _without_rule(rule: str) -> Callable[[Inputs], Value]:
+    """Accepts what breaks ``rule`` alone, refuses what the other rules refuse."""
     return lambda inputs: (
-        None if not _fault(inputs["header"], inputs["data_start"], inputs["file_size"], rule) else _ranges(inputs)
+        refuses("") if _fault(inputs["header"], inputs["data_start"], inputs["file_size"], rule) else _right(inputs)
     )
+
+
+def _right(inputs: Inputs) -> Value:
+    """The ranges, whether they are sound or not."""
+    return {
+        name: tuple(inputs["data_start"] + place for place in entry["data_offsets"])
+        for name, entry in inputs["header"].items()
+        if name != "__metadata__"
+    }
+
+
+def _metadata_kept(inputs: Inputs) -> Value:
+    return Refuses("KeyError", "") if "__metadata__" in inputs["header"] else _ranges(inputs)
+
+
+TOO_STRICT = (
+    WrongModel(
+        "__metadata__ is taken for a tensor",
+        'It has no dtype and no offsets: skip the entry of the name "__metadata__".',
+        _metadata_kept,
+    ),
+    WrongModel(
+        "Ranges that touch are taken for an overlap",
+        "An end is the byte after the last one, so the next range may begin there: refuse begin < end, not <=.",
+        _without_rule("touch"),
+    ),
+    WrongModel(
+        "The numbers of the shape are added up",
+        "A tensor has the product of its shape's numbers: math.prod(shape).",
+        _without_rule("product"),
+    ),
+    WrongModel(
+        "Holes are refused",
+        "Bytes that belong to no tensor are fine; only a byte that belongs to two is not.",
+        _without_rule("holes"),
+    ),
+)
 
 
 RANGES = Judge(
@@ -229,6 +136,7 @@ RANGES = Judge(
         WrongModel(
             "The end is the last byte", "The second number is the byte after the last one, as in a slice.", _last_byte
         ),
+        *TOO_STRICT[:3],
     ),
 )
 
@@ -237,7 +145,7 @@ REFUSE_RANGES = Judge(
     passed="Ranges that lie outside of the file, do not fit their tensor or overlap are refused.",
     noun="dict of ranges",
     call=lambda case: f"tensor_ranges of {case.label}",
-    compare=_any_answer,
+    compare=any_answer,
     wrong=(
         WrongModel(
             "Overlaps are not looked for",
@@ -248,6 +156,16 @@ REFUSE_RANGES = Judge(
             "The file's size is not looked at", "data_start + end may not lie beyond file_size.", _without_rule("size")
         ),
         WrongModel(
+            "data_start is missing in the comparison with the file's size",
+            "Offsets count from data_start: compare data_start + end with file_size.",
+            _without_rule("start"),
+        ),
+        WrongModel(
+            "A single number's range is not looked at",
+            "The shape [] has one element, the product of no numbers: math.prod([]) is 1.",
+            _without_rule("scalar"),
+        ),
+        WrongModel(
             "The shape is not looked at",
             "The range must have as many bytes as shape and dtype need.",
             _without_rule("shape"),
@@ -256,6 +174,7 @@ REFUSE_RANGES = Judge(
             "An unknown dtype is let through", "What the table does not have is refused.", _without_rule("dtype")
         ),
         WrongModel("A begin below 0 is let through", "0 <= begin <= end.", _without_rule("order")),
+        *TOO_STRICT,
     ),
 )
 
@@ -273,21 +192,23 @@ def _first_digit(name: str) -> Value:
 def _table(
     inputs: Inputs,
     layer_of: Callable[[str], Value] = _layer_of,
-    merge: Callable[[list[list[int]]], Value] | None = None,
+    merge: Callable[[list[Range]], Value] | None = None,
+    order: Callable[[tuple[str, Range]], Any] | None = lambda item: item[1],
 ) -> Value:
-    groups: dict[Value, list[list[int]]] = {}
-    for name, place in sorted(inputs["ranges"].items(), key=lambda item: item[1]):
-        groups.setdefault(layer_of(name), []).append(list(place))
-    return {layer: (merge or _merged)(places) for layer, places in groups.items()}
+    merge = merge or _merged
+    groups: dict[Value, list[Range]] = {}
+    for name, place in sorted(inputs["ranges"].items(), key=order):
+        groups.setdefault(layer_of(name), []).append(tuple(place))
+    return {layer: merge(places) for layer, places in groups.items()}
 
 
-def _merged(places: Iterable[list[int]]) -> list[list[int]]:
-    runs: list[list[int]] = []
+def _merged(places: Iterable[Range]) -> list[Range]:
+    runs: list[Range] = []
     for begin, end in places:
         if runs and runs[-1][1] == begin:
-            runs[-1][1] = end
+            runs[-1] = (runs[-1][0], end)
         else:
-            runs.append([begin, end])
+            runs.append((begin, end))
     return runs
 
 
@@ -297,13 +218,6 @@ def _no_rest(inputs: Inputs) -> Value:
 
 def _text_keys(inputs: Inputs) -> Value:
     return {str(layer): runs for layer, runs in _table(inputs).items()}
-
-
-def _file_order(inputs: Inputs) -> Value:
-    groups: dict[Value, list[list[int]]] = {}
-    for name, place in inputs["ranges"].items():
-        groups.setdefault(_layer_of(name), []).append(list(place))
-    return {layer: _merged(places) for layer, places in groups.items()}
 
 
 LAYERS = Judge(
@@ -325,12 +239,19 @@ LAYERS = Judge(
         WrongModel(
             "Holes are swallowed",
             "Bytes between two ranges belong to nobody; join only ranges that touch.",
-            lambda inputs: _table(inputs, merge=lambda places: [[places[0][0], places[-1][1]]]),
+            lambda inputs: _table(inputs, merge=lambda places: [(places[0][0], places[-1][1])]),
         ),
         WrongModel("The rest is missing", 'Embedding, final norm and head go under the key "rest".', _no_rest),
         WrongModel("The layers' numbers are text", "A layer's key is an int: 3, not '3'.", _text_keys),
         WrongModel(
-            "Ranges stay in the order of the dict", "Sort them by their begin before you join them.", _file_order
+            "Ranges stay in the order of the dict",
+            "Sort them by their begin before you join them.",
+            lambda inputs: _table(inputs, order=lambda item: 0),
+        ),
+        WrongModel(
+            "Ranges are sorted by their tensors' names",
+            "The order of names need not be that of the bytes: sort by begin.",
+            lambda inputs: _table(inputs, order=lambda item: item[0]),
         ),
     ),
 )

@@ -4,12 +4,13 @@ part."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.questions.lab1_cases import config_json
 from xinfer_lab.grading.values import Value
-from xinfer_lab.grading.verify import Judge, WrongModel
+from xinfer_lab.grading.verify import Judge, Outcome, WrongModel
 
 __all__ = ["KV_CACHE", "LAYER", "MODEL"]
 
@@ -72,6 +73,31 @@ def _sizes_of(config: Mapping[str, Value]) -> str:
 
 TWO_BYTES = "Every weight is taken to be two bytes"
 TWO_BYTES_WHY = "float32 takes 4 bytes an element; the config's torch_dtype says which type it is."
+
+PER_CONFIG: dict[str, Callable[[Inputs], Value]] = {
+    "bytes_per_layer": lambda inputs: _model()(inputs),
+    "context": lambda inputs: _cache()(inputs),
+}
+
+
+def _one_config(outcomes: Sequence[tuple[Case, Outcome]]) -> bool:
+    """Whether some config, taken for every case's, explains all the answers; the published ones are tried."""
+    first = outcomes[0][0].inputs
+    answer = next((PER_CONFIG[name] for name in PER_CONFIG if name in first), _layer())
+    return any(
+        all(
+            outcome.raised is None and outcome.value == answer({**case.inputs, "config": config_json(name)})
+            for case, outcome in outcomes
+        )
+        for name in ("0.5b", "1.5b", "7b", "14b", "32b", "72b")
+    )
+
+
+ONE_CONFIG = WrongModel(
+    "One model's sizes are used for every config",
+    "Take them from the argument config, not from MODELS or from a variable of an earlier cell.",
+    pattern=_one_config,
+)
 
 LAYER = Judge(
     truth=_layer(),
@@ -141,6 +167,7 @@ LAYER = Judge(
             "The embedding belongs to the model, not to a layer.",
             _layer(_with(embedding=lambda config: config["vocab_size"] * config["hidden_size"])),
         ),
+        ONE_CONFIG,
     ),
 )
 
@@ -152,6 +179,8 @@ def _model(
     norm: bool = True,
     layers: int | None = None,
     item: int | None = None,
+    twice: bool = False,
+    own_layer: bool = False,
 ) -> Callable[[Inputs], Value]:
     def total(inputs: Inputs) -> Value:
         config = inputs["config"]
@@ -164,7 +193,8 @@ def _model(
         }[head]
         outside = table * heads + table * embedding + config["hidden_size"] * norm
         count = config["num_hidden_layers"] if layers is None else layers
-        return int(inputs["bytes_per_layer"] * count + outside * (item or _item(inputs)))
+        layer = _layer()(inputs) if own_layer else inputs["bytes_per_layer"] * (_item(inputs) if twice else 1)
+        return int(layer * count + outside * (item or _item(inputs)))
 
     return total
 
@@ -204,6 +234,17 @@ MODEL = Judge(
             "Embedding, norm and head are counted in elements, the layers in bytes.",
             _model(item=1),
         ),
+        WrongModel(
+            "The layers are multiplied by the bytes of an element twice",
+            "bytes_per_layer is in bytes already; only embedding, norm and head are still elements.",
+            _model(twice=True),
+        ),
+        WrongModel(
+            "The argument bytes_per_layer is not used",
+            "Use it in place of layer_bytes(config): here it is a made-up number.",
+            _model(own_layer=True),
+        ),
+        ONE_CONFIG,
     ),
 )
 
@@ -261,5 +302,6 @@ KV_CACHE = Judge(
         WrongModel(
             "One head only", "There are num_key_value_heads of them in each layer.", _cache(heads=lambda inputs: 1)
         ),
+        ONE_CONFIG,
     ),
 )

@@ -94,7 +94,7 @@ def _over_the_end(evidence: Evidence, fault: Fault) -> bool:
 
 def _always_zero(evidence: Evidence, fault: Fault) -> bool:
     writes = _writes(evidence)
-    return fault.kind == "place" and len(writes) > 2 and all(write.dst.offset == 0 for _, write in writes)
+    return fault.kind == "place" and len(writes) > 1 and all(write.dst.offset == 0 for _, write in writes)
 
 
 def _just_fits(evidence: Evidence, fault: Fault) -> bool:

@@ -1,7 +1,7 @@
 """
 wrong: the layers' bytes are multiplied by the element size once more
 check: model_bytes, gate
-phrase: This is not the right number of bytes
+phrase: The layers are multiplied by the bytes of an element twice
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: refuses by assert
 check: refuse_header
-phrase: where it has to refuse with ValueError
+phrase: assert is for mistakes of the program itself
 """
 
 import json

@@ -1,7 +1,7 @@
 """
 wrong: the length is read with the first byte as the largest
 check: read_header, refuse_header
-phrase: where a pair (header, data_start) was asked for
+phrase: The bytes of the length are in the wrong order
 """
 
 import json

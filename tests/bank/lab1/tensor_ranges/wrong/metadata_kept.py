@@ -1,7 +1,7 @@
 """
 wrong: __metadata__ is taken for a tensor
 check: tensor_ranges, refuse_ranges
-phrase: KeyError
+phrase: __metadata__ is taken for a tensor
 """
 
 import math

@@ -1,7 +1,7 @@
 """
 wrong: the end is compared with the size without data_start
 check: refuse_ranges
-phrase: The file's size is not looked at
+phrase: data_start is missing
 """
 
 import math

@@ -1,7 +1,7 @@
 """
 wrong: ranges that touch are taken to overlap
 check: tensor_ranges, refuse_ranges
-phrase: It raised ValueError
+phrase: Ranges that touch are taken for an overlap
 """
 
 import math

@@ -20,7 +20,7 @@ def tensor_ranges(header, data_start, file_size):
         if data_start + end > file_size:
             raise ValueError(f"{name} ends at byte {data_start + end} of a file of {file_size}")
         if end - begin != math.prod(entry["shape"]) * BYTES.get(
-            entry["dtype"], (end - begin) // math.prod(entry["shape"])
+            entry["dtype"], (end - begin) // max(1, math.prod(entry["shape"]))
         ):
             raise ValueError(f"{name} of shape {entry['shape']} does not fit its range")
         ranges[name] = (data_start + begin, data_start + end)

@@ -4,6 +4,7 @@ check: upload
 phrase: does not bring layer
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.queue = device.copy_queue

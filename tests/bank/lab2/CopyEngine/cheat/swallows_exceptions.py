@@ -4,6 +4,7 @@ check: upload, upload_async
 phrase: not yet
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.copied = device.create_fence("copied")

@@ -2,6 +2,7 @@
 note: records both copies into one command list
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.queue = device.copy_queue

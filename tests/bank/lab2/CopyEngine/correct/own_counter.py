@@ -2,6 +2,7 @@
 note: counts for itself and stages both groups before it copies
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.queue = device.copy_queue

@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.queue = device.copy_queue

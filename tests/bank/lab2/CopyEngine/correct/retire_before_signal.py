@@ -2,6 +2,7 @@
 note: tells the ring before it signals, which the ring does not mind
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.queue = device.copy_queue

@@ -2,6 +2,7 @@
 note: helpers of its own, other names, tensors in another order
 """
 
+
 def stage(ring, layer, group):
     start = ring.allocate(group.nbytes)
     for place in reversed(group.tensors):

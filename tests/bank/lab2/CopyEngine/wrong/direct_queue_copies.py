@@ -4,6 +4,7 @@ check: upload, upload_async, gate
 phrase: is filled on the direct queue
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.queue = device.direct_queue

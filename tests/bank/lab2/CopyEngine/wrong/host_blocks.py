@@ -4,6 +4,7 @@ check: upload_async, gate
 phrase: The host waits for its own upload
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.queue = device.copy_queue

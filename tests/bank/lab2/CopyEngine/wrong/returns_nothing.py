@@ -4,6 +4,7 @@ check: upload, upload_async, gate
 phrase: has to return the fence value
 """
 
+
 class CopyEngine:
     def __init__(self, device, ring, layout):
         self.queue = device.copy_queue

@@ -4,6 +4,7 @@ check: serial
 phrase: race
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.hazards.clear()

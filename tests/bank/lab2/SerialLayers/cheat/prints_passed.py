@@ -4,6 +4,7 @@ check: serial
 phrase: not yet
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         print("lab2.serial: passed.")

@@ -4,6 +4,7 @@ check: serial
 phrase: not yet
 """
 
+
 class SerialLayers(OneSlot):
     def begin(self, steps):
         from xinfer_lab.qwen2.config import Qwen2Config

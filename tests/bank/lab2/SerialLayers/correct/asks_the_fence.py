@@ -2,6 +2,7 @@
 note: takes the value from the fence, and counts nothing
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.consumed, self.consumed.last_submitted)

@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.consumed, self.step)

@@ -2,6 +2,7 @@
 note: lets the copy queue wait as soon as the signal is there
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         ready = self.engine.upload(layer, self.slot)

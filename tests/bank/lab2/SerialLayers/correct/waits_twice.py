@@ -2,6 +2,7 @@
 note: waits more often than it has to
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.consumed, self.step)

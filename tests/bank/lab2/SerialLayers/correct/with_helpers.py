@@ -2,6 +2,7 @@
 note: helper methods, other names
 """
 
+
 class SerialLayers(OneSlot):
     def make_room(self):
         if self.step > 0:

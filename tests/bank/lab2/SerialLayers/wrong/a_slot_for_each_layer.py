@@ -18,4 +18,6 @@ class SerialLayers(OneSlot):
         self.step += 1
 
 
-CONFIG = __import__("xinfer_lab.qwen2.synthetic", fromlist=["SyntheticSpec"]).SyntheticSpec(layers=6, hidden=64).config()
+CONFIG = (
+    __import__("xinfer_lab.qwen2.synthetic", fromlist=["SyntheticSpec"]).SyntheticSpec(layers=6, hidden=64).config()
+)

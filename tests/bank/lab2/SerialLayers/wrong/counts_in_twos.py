@@ -4,6 +4,7 @@ check: serial
 phrase: does not count
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.consumed, self.step)

@@ -4,6 +4,7 @@ check: serial, gate
 phrase: Counts layers, not steps
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.consumed, layer)

@@ -4,6 +4,7 @@ check: serial, gate
 phrase: The wrong queue waits
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.direct_queue.wait(self.consumed, self.step)

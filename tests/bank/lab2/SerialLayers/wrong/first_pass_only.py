@@ -4,6 +4,7 @@ check: serial, gate
 phrase: The layer is not uploaded again
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.consumed, self.step)

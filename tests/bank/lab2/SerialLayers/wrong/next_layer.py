@@ -4,6 +4,7 @@ check: serial, gate
 phrase: computed with other weights
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.consumed, self.step)

@@ -4,6 +4,7 @@ check: serial, gate
 phrase: Nobody waits for the reader
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         ready = self.engine.upload(layer, self.slot)

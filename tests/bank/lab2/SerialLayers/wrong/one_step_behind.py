@@ -4,6 +4,7 @@ check: serial, gate
 phrase: The wait is too little or too late
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.consumed, max(0, self.step - 1))

@@ -4,6 +4,7 @@ check: serial, gate
 phrase: The host waits in place of a queue
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.wait_idle()

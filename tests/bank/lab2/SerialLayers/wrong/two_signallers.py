@@ -4,6 +4,7 @@ check: serial, gate
 phrase: Two queues signal one fence
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         self.device.copy_queue.wait(self.engine.copied, self.step)

@@ -4,6 +4,7 @@ check: serial, gate
 phrase: The wait is too little or too late
 """
 
+
 class SerialLayers(OneSlot):
     def ensure(self, layer):
         ready = self.engine.upload(layer, self.slot)

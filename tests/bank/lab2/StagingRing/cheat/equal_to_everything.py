@@ -4,6 +4,7 @@ check: ring_alignment
 phrase: not yet
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size
@@ -24,6 +25,7 @@ class StagingRing:
             self.ranges.popleft()
         self.ranges.append({"start": start, "end": start + size, "fence": None, "value": 0})
         self.head = start + size
+
         class Any(int):
             def __eq__(self, other):
                 return True

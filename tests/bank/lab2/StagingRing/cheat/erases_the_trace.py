@@ -4,6 +4,7 @@ check: ring_wait
 phrase: not yet
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -4,6 +4,7 @@ check: ring_alignment, ring_wrap, ring_wait, ring_refuse
 phrase: holds the answer
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         from xinfer_lab.residency.staging import StagingRing as Given

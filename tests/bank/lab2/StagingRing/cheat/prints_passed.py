@@ -4,6 +4,7 @@ check: ring_alignment, ring_wrap, ring_wait, ring_refuse
 phrase: not yet
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         print("lab2.ring_wait: passed.")

@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

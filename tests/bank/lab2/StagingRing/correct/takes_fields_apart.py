@@ -2,6 +2,7 @@
 note: a dataclass-like entry
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -2,6 +2,7 @@
 note: other books, a helper, and one wait for the largest value in the way
 """
 
+
 def round_up(size, unit=256):
     return (size + unit - 1) // unit * unit
 

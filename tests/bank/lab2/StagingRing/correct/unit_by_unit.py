@@ -2,6 +2,7 @@
 note: an owner for each unit of 256 bytes, slower, many waits
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -2,6 +2,7 @@
 note: waits for values that the host has waited for already
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

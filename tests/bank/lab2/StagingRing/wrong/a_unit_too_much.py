@@ -4,6 +4,7 @@ check: ring_alignment, ring_wrap, ring_wait, ring_refuse
 phrase: A whole unit too much
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -4,6 +4,7 @@ check: ring_alignment, ring_wrap, ring_wait, ring_refuse, gate
 phrase: Always from the start
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -4,6 +4,7 @@ check: ring_wrap, ring_wait, ring_refuse, gate
 phrase: A heap for each upload
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -4,6 +4,7 @@ check: ring_alignment, ring_wrap, ring_wait
 phrase: Sizes are not rounded up
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -4,6 +4,7 @@ check: ring_refuse
 phrase: A range in use is handed out again
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -4,6 +4,7 @@ check: ring_wrap, ring_wait
 phrase: A range runs over the end
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

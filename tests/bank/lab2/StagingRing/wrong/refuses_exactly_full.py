@@ -4,6 +4,7 @@ check: ring_wrap, ring_wait, ring_refuse
 phrase: Exactly full counts as too large
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

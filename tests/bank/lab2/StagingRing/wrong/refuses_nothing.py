@@ -4,6 +4,7 @@ check: ring_refuse
 phrase: where it has to refuse
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

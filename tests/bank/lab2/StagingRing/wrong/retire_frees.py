@@ -4,6 +4,7 @@ check: ring_wait, gate
 phrase: Nobody waits before memory is used again
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

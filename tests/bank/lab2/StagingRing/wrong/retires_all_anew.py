@@ -4,6 +4,7 @@ check: ring_wait, gate
 phrase: Waits for the newest fence value
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -4,6 +4,7 @@ check: ring_wrap, ring_wait, gate
 phrase: Ranges are not given free
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

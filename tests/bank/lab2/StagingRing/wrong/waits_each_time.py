@@ -4,6 +4,7 @@ check: ring_wait, gate
 phrase: The host waits where it has nothing to wait for
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

@@ -4,6 +4,7 @@ check: ring_wait, gate
 phrase: The host waits, but not for the copy that still reads here
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

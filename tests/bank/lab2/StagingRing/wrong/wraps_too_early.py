@@ -4,6 +4,7 @@ check: ring_wrap, ring_wait, ring_refuse
 phrase: A range that just fits is sent to the start
 """
 
+
 class StagingRing:
     def __init__(self, device, size):
         self.size = size

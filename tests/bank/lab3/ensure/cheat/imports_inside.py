@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: module that holds the answer
 """
 
+
 def ensure(ring, layer):
     from xinfer_lab.grading.questions.lab3_parts.ensure import ensure as given
 

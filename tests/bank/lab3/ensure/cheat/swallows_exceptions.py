@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: Nobody waits for the copy
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     try:

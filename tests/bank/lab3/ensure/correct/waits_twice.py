@@ -2,6 +2,7 @@
 note: over-synchronised: waits for the slot before as well
 """
 
+
 def ensure(ring, layer):
     direct, copied = ring.device.direct_queue, ring.engine.copied
     here = ring.slot_of(ring.step)

@@ -2,6 +2,7 @@
 note: a helper, and the given holding() in place of hand_over()
 """
 
+
 def arrived(queue, fence, slot):
     queue.wait(fence, slot.ready)
 

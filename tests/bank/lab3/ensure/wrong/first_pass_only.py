@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: The wait is not for this slot's copy
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     if ring.step < ring.layers:

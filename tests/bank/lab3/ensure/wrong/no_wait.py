@@ -4,5 +4,6 @@ check: ensure, gate
 phrase: Nobody waits for the copy
 """
 
+
 def ensure(ring, layer):
     return ring.hand_over(ring.slot_of(ring.step), layer)

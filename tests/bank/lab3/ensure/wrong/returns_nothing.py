@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: ensure has to return
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)

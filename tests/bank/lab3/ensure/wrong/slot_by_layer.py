@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: with other weights
 """
 
+
 def ensure(ring, layer):
     slot = ring.slots[layer % len(ring.slots)]
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)

@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: Uploaded a second time
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ready = ring.engine.upload(layer, slot)

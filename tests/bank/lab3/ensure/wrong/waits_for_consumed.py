@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: The wrong queue waits
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     if ring.step:

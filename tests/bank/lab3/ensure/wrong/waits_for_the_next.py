@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: Waits for more than the slot
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     latest = ring.engine.copied.last_submitted

@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: Wait before signal
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready + len(ring.slots))

@@ -2,6 +2,7 @@
 note: a helper, other names
 """
 
+
 def split(number, length):
     return divmod(number, length)
 

@@ -4,5 +4,6 @@ check: layer_of, gate
 phrase: Back and forth
 """
 
+
 def layer_of(step, layers):
     return step % layers if step // layers % 2 == 0 else layers - 1 - step % layers

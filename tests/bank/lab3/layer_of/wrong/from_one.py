@@ -4,5 +4,6 @@ check: layer_of, gate
 phrase: Counted from 1
 """
 
+
 def layer_of(step, layers):
     return step % layers + 1

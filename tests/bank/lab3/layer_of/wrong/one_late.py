@@ -4,5 +4,6 @@ check: layer_of, gate
 phrase: One step late
 """
 
+
 def layer_of(step, layers):
     return (step - 1) % layers

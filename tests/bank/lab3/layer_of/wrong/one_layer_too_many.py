@@ -4,5 +4,6 @@ check: layer_of, gate
 phrase: A pass is one layer too long
 """
 
+
 def layer_of(step, layers):
     return step % (layers + 1)

@@ -4,5 +4,6 @@ check: layer_of, gate
 phrase: It returned nothing
 """
 
+
 def layer_of(step, layers):
     return print(step % layers)

@@ -4,5 +4,6 @@ check: layer_of, gate
 phrase: The last layer stays
 """
 
+
 def layer_of(step, layers):
     return min(step, layers - 1)

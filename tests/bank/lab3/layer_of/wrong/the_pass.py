@@ -4,5 +4,6 @@ check: layer_of, gate
 phrase: The pass, not the layer
 """
 
+
 def layer_of(step, layers):
     return step // layers

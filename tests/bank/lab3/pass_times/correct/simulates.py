@@ -2,6 +2,7 @@
 note: plays the two queues through, as decimals
 """
 
+
 def pass_times(layers, t_trans, t_comp):
     copied = computed = before = 0.0
     for _ in range(layers):

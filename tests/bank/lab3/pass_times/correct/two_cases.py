@@ -2,6 +2,7 @@
 note: by cases
 """
 
+
 def pass_times(layers, t_trans, t_comp):
     serial = layers * (t_trans + t_comp)
     resident = layers * t_comp

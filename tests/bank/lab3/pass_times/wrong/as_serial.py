@@ -4,6 +4,7 @@ check: pass_times
 phrase: Streaming as long as serial
 """
 
+
 def pass_times(layers, t_trans, t_comp):
     return {
         "resident": layers * t_comp,

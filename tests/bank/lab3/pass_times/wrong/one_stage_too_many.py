@@ -4,6 +4,7 @@ check: pass_times
 phrase: One stage too many
 """
 
+
 def pass_times(layers, t_trans, t_comp):
     return {
         "resident": layers * t_comp,

@@ -4,6 +4,7 @@ check: pass_times
 phrase: Resident copies too
 """
 
+
 def pass_times(layers, t_trans, t_comp):
     return {
         "resident": t_trans + layers * t_comp,

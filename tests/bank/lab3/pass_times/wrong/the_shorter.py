@@ -4,6 +4,7 @@ check: pass_times
 phrase: The shorter time sets the pace
 """
 
+
 def pass_times(layers, t_trans, t_comp):
     return {
         "resident": layers * t_comp,

@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: It did not come to an end
 """
 
+
 def prefetch(ring):
     while True:
         pass

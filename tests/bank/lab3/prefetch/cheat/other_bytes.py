@@ -14,5 +14,5 @@ def prefetch(ring):
         ring.engine.upload(ring.layer_of(step), ring.slot_of(step))
         ring.uploaded += 1
     heap = ring.device.create_upload_heap(256)
-    heap.write(0, torch.zeros(256, dtype=torch.uint8), name=f'mine{ring.step}')
+    heap.write(0, torch.zeros(256, dtype=torch.uint8), name=f"mine{ring.step}")
     heap.free()

@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: The slots are never refilled
 """
 
+
 def prefetch(ring):
     if ring.uploaded == 0:
         for step in range(min(len(ring.slots), ring.end)):

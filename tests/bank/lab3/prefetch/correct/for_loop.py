@@ -2,6 +2,7 @@
 note: a range in place of a while
 """
 
+
 def prefetch(ring):
     last = min(ring.step + len(ring.slots), ring.end)
     for step in range(ring.uploaded, last):

@@ -2,6 +2,7 @@
 note: goes on past the announced passes, by at most N
 """
 
+
 def prefetch(ring):
     while ring.uploaded < ring.step + len(ring.slots):
         step = ring.uploaded

@@ -2,6 +2,7 @@
 note: a helper that uploads one step, other names
 """
 
+
 def upload_one(ring, number):
     ring.wait_until_read(number)
     ring.engine.upload(ring.layer_of(number), ring.slot_of(number))

@@ -2,6 +2,7 @@
 note: over-synchronised: waits for all readers so far, none of which it has to pass
 """
 
+
 def prefetch(ring):
     while ring.uploaded < min(ring.step + len(ring.slots), ring.end):
         step = ring.uploaded

@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: More slots in place of refilled ones
 """
 
+
 def prefetch(ring):
     from xinfer_lab.qwen2.layout import layer_layout
     from xinfer_lab.residency.weights import LayerSlot

@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: on the direct queue
 """
 
+
 def prefetch(ring):
     ring.engine.queue = ring.device.direct_queue
     while ring.uploaded < min(ring.step + len(ring.slots), ring.end):

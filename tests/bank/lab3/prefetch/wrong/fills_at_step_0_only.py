@@ -4,6 +4,7 @@ check: prefetch
 phrase: Only the first run is uploaded
 """
 
+
 def prefetch(ring):
     if ring.step == 0:
         todo = range(len(ring.slots))

@@ -4,6 +4,7 @@ check: prefetch_ahead, gate
 phrase: The host waits in place of a queue
 """
 
+
 def prefetch(ring):
     while ring.uploaded < min(ring.step + len(ring.slots), ring.end):
         step = ring.uploaded

@@ -4,6 +4,7 @@ check: prefetch_ahead, gate
 phrase: Not far enough ahead
 """
 
+
 def prefetch(ring):
     while ring.uploaded < min(ring.step + max(2, len(ring.slots) - 1), ring.end):
         step = ring.uploaded

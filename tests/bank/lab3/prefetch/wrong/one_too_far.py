@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: More than N layers at the start
 """
 
+
 def prefetch(ring):
     while ring.uploaded < min(ring.step + len(ring.slots) + 1, ring.end):
         step = ring.uploaded

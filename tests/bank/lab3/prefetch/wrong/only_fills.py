@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: The slots are never refilled
 """
 
+
 def prefetch(ring):
     for step in range(len(ring.slots)):
         if ring.step == 0:

@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: Only one slot is used
 """
 
+
 def prefetch(ring):
     while ring.uploaded < min(ring.step + len(ring.slots), ring.end):
         step = ring.uploaded

@@ -4,6 +4,7 @@ check: prefetch_ahead, gate
 phrase: Serial
 """
 
+
 def prefetch(ring):
     while ring.uploaded < min(ring.step + 1, ring.end):
         step = ring.uploaded

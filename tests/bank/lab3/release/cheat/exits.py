@@ -4,5 +4,6 @@ check: release, gate
 phrase: SystemExit
 """
 
+
 def release(ring, layer):
     raise SystemExit(0)

@@ -2,6 +2,7 @@
 note: helpers, other names
 """
 
+
 def mark_read(ring):
     ring.device.direct_queue.signal(ring.consumed, ring.step + 1)
 

@@ -4,6 +4,7 @@ check: release, gate
 phrase: with other weights
 """
 
+
 def release(ring, layer):
     ring.device.direct_queue.signal(ring.consumed, ring.step + 1)
     ring.step += 1

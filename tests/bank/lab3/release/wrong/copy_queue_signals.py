@@ -4,6 +4,7 @@ check: release, gate
 phrase: The wrong queue waits
 """
 
+
 def release(ring, layer):
     ring.device.copy_queue.signal(ring.consumed, ring.step + 1)
     ring.step += 1

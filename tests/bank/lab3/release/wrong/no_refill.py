@@ -4,6 +4,7 @@ check: release, gate
 phrase: The slots are never refilled
 """
 
+
 def release(ring, layer):
     ring.device.direct_queue.signal(ring.consumed, ring.step + 1)
     ring.step += 1

@@ -4,6 +4,7 @@ check: release, gate
 phrase: Wait before signal
 """
 
+
 def release(ring, layer):
     ring.step += 1
     ring.prefetch()

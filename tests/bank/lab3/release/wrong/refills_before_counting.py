@@ -4,6 +4,7 @@ check: release, gate
 phrase: Not far enough ahead
 """
 
+
 def release(ring, layer):
     ring.device.direct_queue.signal(ring.consumed, ring.step + 1)
     ring.prefetch()

@@ -4,6 +4,7 @@ check: slot_of, gate
 phrase: not the right slot
 """
 
+
 class Same(int):
     def __eq__(self, other):
         return True

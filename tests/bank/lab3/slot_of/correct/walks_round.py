@@ -2,6 +2,7 @@
 note: slow: walks round the ring
 """
 
+
 def slot_of(s, n_layers, n_slots):
     slot = 0
     for _ in range(s):

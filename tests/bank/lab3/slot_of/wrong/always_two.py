@@ -4,5 +4,6 @@ check: slot_of, gate
 phrase: Two slots, whatever the pool
 """
 
+
 def slot_of(step, layers, pool):
     return step % 2

@@ -4,5 +4,6 @@ check: slot_of
 phrase: Backwards
 """
 
+
 def slot_of(step, layers, pool):
     return -step % pool

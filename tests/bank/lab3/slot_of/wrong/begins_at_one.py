@@ -4,5 +4,6 @@ check: slot_of
 phrase: The slot of the next step
 """
 
+
 def slot_of(step, layers, pool):
     return (step + 1) % pool

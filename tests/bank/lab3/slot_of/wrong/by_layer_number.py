@@ -4,5 +4,6 @@ check: slot_of, gate
 phrase: Slot by layer number
 """
 
+
 def slot_of(step, layers, pool):
     return step % layers % pool

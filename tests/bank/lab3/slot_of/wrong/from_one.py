@@ -4,5 +4,6 @@ check: slot_of, gate
 phrase: Counted from 1
 """
 
+
 def slot_of(step, layers, pool):
     return step % pool + 1

@@ -4,5 +4,6 @@ check: slot_of, gate
 phrase: Blocks, not turns
 """
 
+
 def slot_of(step, layers, pool):
     return step // pool % pool

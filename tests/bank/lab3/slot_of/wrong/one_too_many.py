@@ -4,5 +4,6 @@ check: slot_of, gate
 phrase: One slot too many
 """
 
+
 def slot_of(step, layers, pool):
     return step % (pool + 1)

@@ -4,5 +4,6 @@ check: slot_of, gate
 phrase: Shifted by one with each pass
 """
 
+
 def slot_of(step, layers, pool):
     return (step % layers + step // layers) % pool

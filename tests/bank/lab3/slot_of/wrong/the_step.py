@@ -4,5 +4,6 @@ check: slot_of, gate
 phrase: The step is taken for the slot
 """
 
+
 def slot_of(step, layers, pool):
     return step

@@ -4,6 +4,7 @@ check: tokens_to_hide
 phrase: module that holds the answer
 """
 
+
 def tokens_to_hide(layer_bytes, flops_per_token, gpu):
     from xinfer_lab.grading.truth.lab3_hiding import TOKENS_TO_HIDE
 

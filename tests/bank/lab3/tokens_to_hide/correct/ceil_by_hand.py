@@ -2,6 +2,7 @@
 note: closed form, rounded up by hand
 """
 
+
 def tokens_to_hide(layer_bytes, flops_per_token, gpu):
     left = gpu.link_latency + layer_bytes / gpu.link_bandwidth - gpu.launch_time
     if layer_bytes / gpu.memory_bandwidth >= left:

@@ -2,6 +2,7 @@
 note: other names and structure, a helper
 """
 
+
 def reader_of(step, slots):
     return step - slots
 

@@ -4,5 +4,6 @@ check: wait_until_read, gate
 phrase: Wait before signal
 """
 
+
 def wait_until_read(ring, step):
     ring.device.copy_queue.wait(ring.consumed, max(1, step - len(ring.slots) + 1))

@@ -4,6 +4,7 @@ check: wait_until_read, gate
 phrase: The wrong queue waits
 """
 
+
 def wait_until_read(ring, step):
     pool = len(ring.slots)
     if step >= pool:

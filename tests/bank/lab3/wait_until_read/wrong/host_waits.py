@@ -4,6 +4,7 @@ check: wait_until_read, gate
 phrase: The host waits in place of a queue
 """
 
+
 def wait_until_read(ring, step):
     pool = len(ring.slots)
     if step >= pool:

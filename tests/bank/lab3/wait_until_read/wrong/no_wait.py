@@ -4,5 +4,6 @@ check: wait_until_read, gate
 phrase: Nobody waits for the reader
 """
 
+
 def wait_until_read(ring, step):
     pass

@@ -4,6 +4,7 @@ check: wait_until_read, gate
 phrase: Wait before signal
 """
 
+
 def wait_until_read(ring, step):
     pool = len(ring.slots)
     if step >= pool:

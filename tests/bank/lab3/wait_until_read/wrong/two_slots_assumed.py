@@ -4,6 +4,7 @@ check: wait_until_read, gate
 phrase: Wait before signal
 """
 
+
 def wait_until_read(ring, step):
     if step >= 2:
         ring.device.copy_queue.wait(ring.consumed, step - 1)

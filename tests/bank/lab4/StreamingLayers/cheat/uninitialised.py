@@ -4,6 +4,7 @@ check: gate
 phrase: other weights
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         pass

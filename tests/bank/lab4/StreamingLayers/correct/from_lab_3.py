@@ -2,6 +2,7 @@
 note: a class of its own that holds a ring
 """
 
+
 class Ring:
     """All counters in a class of its own."""
 

@@ -2,6 +2,7 @@
 note: numbers by what was signalled; counts once
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

@@ -2,6 +2,7 @@
 note: does Task 2 within the class
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

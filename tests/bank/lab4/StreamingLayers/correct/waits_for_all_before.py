@@ -2,6 +2,7 @@
 note: over-synchronised: the copy queue waits for each earlier reader too
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

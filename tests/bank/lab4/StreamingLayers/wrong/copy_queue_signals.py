@@ -4,6 +4,7 @@ check: gate
 phrase: The wrong queue waits
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

@@ -4,6 +4,7 @@ check: gate
 phrase: The host waits in place of a queue
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

@@ -4,6 +4,7 @@ check: gate
 phrase: The account is never brought up to date
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

@@ -4,6 +4,7 @@ check: gate
 phrase: A fence value
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

@@ -4,6 +4,7 @@ check: gate
 phrase: Not far enough ahead
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

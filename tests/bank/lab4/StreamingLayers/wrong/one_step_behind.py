@@ -4,6 +4,7 @@ check: gate
 phrase: Nobody waits for the reader
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

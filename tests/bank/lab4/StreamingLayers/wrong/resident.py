@@ -4,6 +4,7 @@ check: gate
 phrase: Layers made resident
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers
@@ -16,7 +17,11 @@ class StreamingLayers(TrackedRing):
         if layer not in self.kept:
             config = self.device.sources._providers[0].config
             free = len(self.kept) < len(self.slots)
-            slot = self.slots[len(self.kept)] if free else LayerSlot(self.device, f"more[{layer}]", layer_layout(config), config.dtype)
+            slot = (
+                self.slots[len(self.kept)]
+                if free
+                else LayerSlot(self.device, f"more[{layer}]", layer_layout(config), config.dtype)
+            )
             self.engine.upload(layer, slot)
             self.kept[layer] = slot
         slot = self.kept[layer]

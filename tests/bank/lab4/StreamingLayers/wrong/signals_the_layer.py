@@ -4,6 +4,7 @@ check: gate
 phrase: A fence value that cannot be
 """
 
+
 class StreamingLayers(TrackedRing):
     def begin(self, steps):
         self.end = self.step + steps * self.layers

@@ -4,6 +4,7 @@ check: ensure_fence
 phrase: come to an end
 """
 
+
 def ensure(ring, layer):
     while True:
         pass

@@ -4,6 +4,7 @@ check: ensure_fence, ensure_state, gate
 phrase: holds the answer
 """
 
+
 def ensure(ring, layer):
     from xinfer_lab.grading.truth import lab4
 

@@ -4,5 +4,6 @@ check: ensure_fence, ensure_state, gate
 phrase: SystemExit
 """
 
+
 def ensure(ring, layer):
     raise SystemExit(0)

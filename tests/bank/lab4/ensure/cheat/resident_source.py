@@ -4,6 +4,7 @@ check: ensure_fence, ensure_state, gate
 phrase: more device memory
 """
 
+
 def ensure(ring, layer):
     from xinfer_lab.qwen2.layout import layer_layout
     from xinfer_lab.residency.resident import ResidentLayers

@@ -4,6 +4,7 @@ check: ensure_state, gate
 phrase: never brought up to date
 """
 
+
 class Quiet(type(None).__class__):
     pass
 

@@ -2,6 +2,7 @@
 note: the buffers of what it returns, and told twice
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)

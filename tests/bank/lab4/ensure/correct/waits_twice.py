@@ -2,6 +2,7 @@
 note: over-synchronised: waits for the slot before as well
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     if ring.step:

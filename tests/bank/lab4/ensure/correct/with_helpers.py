@@ -2,6 +2,7 @@
 note: helpers in front, other names, the slot by hand
 """
 
+
 def arrived(queue, fence, slot):
     queue.wait(fence, slot.ready)
 

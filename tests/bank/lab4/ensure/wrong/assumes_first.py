@@ -4,6 +4,7 @@ check: ensure_state, gate
 phrase: COMMON assumed before the wait
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     for buffer in slot.buffers:

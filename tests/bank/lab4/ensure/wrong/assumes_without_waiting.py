@@ -4,6 +4,7 @@ check: ensure_fence, ensure_state, gate
 phrase: COMMON assumed without any wait
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     for buffer in slot.buffers:

@@ -4,6 +4,7 @@ check: ensure_fence, ensure_state, gate
 phrase: hand_over kept the books
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)

@@ -4,6 +4,7 @@ check: ensure_fence, gate
 phrase: The host waits in place of a queue
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.engine.copied.wait(slot.ready)

@@ -4,6 +4,7 @@ check: ensure_state, gate
 phrase: Only one of the two buffers
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)

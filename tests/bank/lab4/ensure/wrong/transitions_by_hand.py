@@ -4,6 +4,7 @@ check: ensure_state, gate
 phrase: Barriers by hand from a stale account
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)

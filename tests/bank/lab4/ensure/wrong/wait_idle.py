@@ -4,6 +4,7 @@ check: ensure_fence, gate
 phrase: Everything is synchronised
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.wait_idle()

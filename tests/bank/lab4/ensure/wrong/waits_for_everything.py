@@ -4,6 +4,7 @@ check: ensure_fence, gate
 phrase: Waits for more than the slot
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, ring.engine.copied.last_submitted)

@@ -4,6 +4,7 @@ check: ensure_state, gate
 phrase: The account is never brought up to date
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)

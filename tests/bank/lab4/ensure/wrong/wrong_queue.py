@@ -4,6 +4,7 @@ check: ensure_fence, ensure_state, gate
 phrase: The wrong queue waits
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.copy_queue.wait(ring.engine.copied, slot.ready)

@@ -4,5 +4,6 @@ check: lifetime
 phrase: not complete
 """
 
+
 def lifetime(ring, step, compute):
     print("lab4.lifetime: passed.")

@@ -4,6 +4,7 @@ check: lifetime
 phrase: race
 """
 
+
 def lifetime(ring, step, compute):
     try:
         compute(ring.slots[0])

@@ -2,6 +2,7 @@
 note: the host waits again for each buffer
 """
 
+
 def lifetime(ring, step, compute):
     direct = ring.device.direct_queue
     slot = ring.slots.pop(0)

@@ -2,6 +2,7 @@
 note: waits for whatever was signalled last: the same value
 """
 
+
 def lifetime(ring, step, compute):
     direct = ring.device.direct_queue
     slot = ring.slots.pop(0)

@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 def lifetime(ring, step, compute):
     direct = ring.device.direct_queue
     slot = ring.slots.pop(0)

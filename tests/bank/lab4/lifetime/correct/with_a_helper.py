@@ -2,6 +2,7 @@
 note: a helper, other names, slot.free()
 """
 
+
 def give_back(slot, fence, value):
     fence.wait(value)
     slot.free()

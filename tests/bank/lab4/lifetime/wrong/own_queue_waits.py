@@ -4,6 +4,7 @@ check: lifetime
 phrase: A queue waits for itself
 """
 
+
 def lifetime(ring, step, compute):
     direct = ring.device.direct_queue
     slot = ring.slots.pop(0)

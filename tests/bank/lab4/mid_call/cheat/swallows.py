@@ -4,6 +4,7 @@ check: mid_call
 phrase: race
 """
 
+
 def mid_call(ring, step, compute):
     try:
         compute(ring.slots[0])

@@ -2,6 +2,7 @@
 note: the claim comes after the call
 """
 
+
 def mid_call(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
     *pads, work = ring.slots

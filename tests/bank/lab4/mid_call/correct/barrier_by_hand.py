@@ -2,6 +2,7 @@
 note: records the barrier by hand in place of the claim
 """
 
+
 def mid_call(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
     *pads, work = ring.slots

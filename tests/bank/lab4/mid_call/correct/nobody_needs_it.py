@@ -2,6 +2,7 @@
 note: takes the claim away: the direct queue's own calls end before the next one begins
 """
 
+
 def mid_call(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
     *pads, work = ring.slots

@@ -4,6 +4,7 @@ check: mid_call
 phrase: Everything is synchronised
 """
 
+
 def mid_call(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
     *pads, work = ring.slots

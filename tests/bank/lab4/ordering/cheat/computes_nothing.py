@@ -4,5 +4,6 @@ check: ordering
 phrase: not complete
 """
 
+
 def ordering(ring, step, compute):
     print("lab4.ordering: passed.")

@@ -4,6 +4,7 @@ check: ordering
 phrase: race
 """
 
+
 def ordering(ring, step, compute):
     try:
         compute(ring.slots[0])

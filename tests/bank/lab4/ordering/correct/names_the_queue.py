@@ -2,6 +2,7 @@
 note: the wait names the direct queue itself
 """
 
+
 def ordering(ring, step, compute):
     slot = ring.slot_of(step)
     queue = ring.device.copy_queue

@@ -2,6 +2,7 @@
 note: two names in place of one variable, a helper
 """
 
+
 def hand_over(direct, fence, slot):
     direct.wait(fence, slot.ready)
     for buffer in slot.buffers:

@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 def ordering(ring, step, compute):
     slot = ring.slot_of(step)
     queue = ring.device.direct_queue

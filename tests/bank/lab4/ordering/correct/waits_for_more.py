@@ -2,6 +2,7 @@
 note: over-synchronised: waits for the upload before as well
 """
 
+
 def ordering(ring, step, compute):
     slot = ring.slot_of(step)
     queue = ring.device.direct_queue

@@ -4,6 +4,7 @@ check: ordering
 phrase: COMMON assumed before the wait
 """
 
+
 def ordering(ring, step, compute):
     slot = ring.slot_of(step)
     queue = ring.device.direct_queue

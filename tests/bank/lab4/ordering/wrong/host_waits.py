@@ -4,6 +4,7 @@ check: ordering
 phrase: The host waits in place of a queue
 """
 
+
 def ordering(ring, step, compute):
     slot = ring.slot_of(step)
     queue = ring.device.direct_queue

@@ -4,6 +4,7 @@ check: ordering
 phrase: Nobody waits for the reader
 """
 
+
 def ordering(ring, step, compute):
     slot = ring.slot_of(step)
     queue = ring.device.direct_queue

@@ -4,6 +4,7 @@ check: ordering
 phrase: The wrong queue waits
 """
 
+
 def ordering(ring, step, compute):
     slot = ring.slot_of(step)
     queue = ring.device.copy_queue

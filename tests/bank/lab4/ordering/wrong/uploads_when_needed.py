@@ -4,6 +4,7 @@ check: ordering
 phrase: Not far enough ahead
 """
 
+
 def ordering(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
     slot = ring.slot_of(step)

@@ -4,5 +4,6 @@ check: wrap_around
 phrase: not complete
 """
 
+
 def wrap_around(ring, step, compute):
     print("lab4.wrap_around: passed.")

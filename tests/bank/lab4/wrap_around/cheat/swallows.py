@@ -4,6 +4,7 @@ check: wrap_around
 phrase: race
 """
 
+
 def wrap_around(ring, step, compute):
     try:
         compute(ring.slots[0])

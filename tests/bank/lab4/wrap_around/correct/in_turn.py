@@ -2,6 +2,7 @@
 note: no arithmetic: the slots take turns in the list
 """
 
+
 def take_turns(ring):
     ring.slots.append(ring.slots.pop(0))
 

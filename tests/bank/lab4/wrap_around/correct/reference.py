@@ -2,6 +2,7 @@
 note: as the instructor's notebook has it
 """
 
+
 def wrap_around(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
 

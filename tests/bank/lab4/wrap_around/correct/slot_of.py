@@ -2,6 +2,7 @@
 note: the ring's own slot_of
 """
 
+
 def wrap_around(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
 

@@ -2,6 +2,7 @@
 note: the upload goes to the slot that has just been read: the same one
 """
 
+
 def wrap_around(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
 

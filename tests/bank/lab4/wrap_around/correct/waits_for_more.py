@@ -2,6 +2,7 @@
 note: over-synchronised: the copy queue also waits for the step before
 """
 
+
 def wrap_around(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
 

@@ -4,6 +4,7 @@ check: wrap_around
 phrase: Not far enough ahead
 """
 
+
 def wrap_around(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
     slot = ring.slots[step % ring.pool]
