@@ -97,6 +97,10 @@ labs: $(STAMP) ## write labs/ from solutions/
 pictures: $(STAMP) ## draw the pictures of README and Lab 1; then make labs
 	'$(PY)' -m tools.pictures
 
+.PHONY: bank
+bank: $(STAMP) ## grade every banked answer 20 times and print the table; takes an hour or two
+	'$(PY)' tools/bank.py $(ARGS)
+
 .PHONY: map
 map: $(STAMP) ## write docs/map.md from the modules' docstrings
 	'$(PY)' tools/code_map.py

@@ -1,7 +1,7 @@
 """
 wrong: only a tensor within another is taken for an overlap
 check: refuse_ranges
-phrase: begins two bytes too early
+phrase: share bytes
 """
 
 import math
