@@ -97,6 +97,11 @@ def streaming_from(
             weights = ensure(self, layer)
             if not isinstance(weights, LayerWeights):
                 raise TypeError(f"ensure has to return ring.hand_over(slot, layer), but returned {weights!r}")
+            if weights.layer != layer:
+                raise ValueError(
+                    f"ensure({layer}) was asked for layer {layer}, but hands over layer {weights.layer}: "
+                    "return ring.hand_over(slot, layer) with the layer that was asked for"
+                )
             return weights
 
         def release(self, layer: int) -> None:

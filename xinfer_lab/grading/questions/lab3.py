@@ -53,6 +53,8 @@ def _stream(part: str, *, split: bool = False) -> Runner:
 
     def run(answer: Any, inputs: Inputs, open_device: Callable[..., Device]) -> None:
         parts = {**_neighbours(part), part: answer} if part else dict(answer)
+        if part == "wait_until_read":
+            parts[part] = _at_another_step(answer)
         source = streaming_from(**parts)
 
         def make(device: Device, weights: ModelWeights) -> SlotRing:
@@ -65,6 +67,21 @@ def _stream(part: str, *, split: bool = False) -> Runner:
         run_model(case, case.weights(), device, make, runs=(case.steps - 1, 1) if split else None)
 
     return run
+
+
+def _at_another_step(wait_until_read: Callable[[Any, int], object]) -> Callable[[Any, int], None]:
+    """Calls a part with another ``ring.step``, two steps back: in ``release``, ``ring.step`` happens to be the value to
+    wait for."""
+
+    def wait(ring: Any, step: int) -> None:
+        now = ring.step
+        ring.step = max(0, now - 2)
+        try:
+            wait_until_read(ring, step)
+        finally:
+            ring.step = now
+
+    return wait
 
 
 def _neighbours(part: str) -> Mapping[str, Any]:

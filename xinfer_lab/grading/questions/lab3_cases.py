@@ -16,9 +16,10 @@ __all__ = ["gate_streams", "hiding_cases", "pass_cases", "place_cases", "streams
 
 
 def streams(random: Random) -> list[Case]:
-    """Small models to stream: pools that divide the number of layers and, more often, pools that do not."""
+    """Small models to stream through pools of 2, 3, 4 and 5 slots, which divide the number of layers or, more often, do
+    not."""
     odd = (5, 7)
-    shapes = ((random.choice((4, 6)), 2), (random.choice(odd), 3), (random.choice(odd), 2), (6, random.choice((4, 5))))
+    shapes = ((random.choice((4, 6)), 2), (random.choice(odd), 3), (random.choice(odd), 2), (6, 4), (7, 5))
     return [_stream(random, layers, pool, random.randint(3, 4) if layers < 7 else 3) for layers, pool in shapes]
 
 
@@ -79,8 +80,10 @@ def hiding_cases(random: Random) -> list[Case]:
     tiny = _made_up(random, "a GPU that is slow to launch", launch_time=1e-4)
     cases.append(_case("a tiny layer on a GPU that is slow to launch", 4096, 4096, tiny))
     slow = 2.0 ** random.randint(35, 37)
-    shared = _made_up(random, "a GPU", link_bandwidth=slow, memory_bandwidth=slow, link_latency=0.0, launch_time=0.0)
-    cases.append(_case("a layer on a GPU whose own memory is no faster than the link", 2**28, 2**28, shared))
+    # Slower, not as slow: the only tie is the one below.
+    memory = {"link_bandwidth": slow, "memory_bandwidth": slow / 2}
+    shared = _made_up(random, "a GPU", link_latency=0.0, launch_time=0.0, **memory)
+    cases.append(_case("a layer on a GPU whose own memory is slower than the link", 2**28, 2**28, shared))
     power = random.randint(5, 9)
     even = {"link_latency": 0.0, "launch_time": 0.0, "memory_bandwidth": 2.0**42}
     tie = _made_up(random, "a GPU of powers of two", link_bandwidth=2.0**34, flops=2.0 ** (34 + power), **even)
