@@ -238,9 +238,10 @@ def _ordered(evidence: Evidence, upload: int, step: int, between: int) -> Fault:
     computes, layers = evidence.program.computes, evidence.case.layers
     later = step + evidence.case.pool
     first, second = sorted((upload, computes[between].record))
-    blocked = [i for i in range(first, second) if isinstance(evidence.stream[i], HostWait)]
-    waits = [i for i in range(first, second) if i in blocked or isinstance(evidence.stream[i], Wait)]
-    if blocked:
+    # The model itself waits for its logits; that is not what put these two in order.
+    waits = [i for i in range(first, second) if isinstance(evidence.stream[i], Wait) or _blocks(evidence, i)]
+    waits.sort(key=lambda i: evidence.stream[i].where not in evidence.lines)
+    if any(isinstance(evidence.stream[i], HostWait) for i in waits):
         got = "the host blocks in between, so nothing runs side by side"
         hint = "Let a queue wait instead of the host: queue.wait(fence, value)."
     else:
@@ -266,14 +267,18 @@ def host_waits_for_readers_only(evidence: Evidence) -> Fault | None:
     return _host_blocks(evidence, lambda fence: fence.startswith("consumed."))
 
 
+def _blocks(evidence: Evidence, index: int) -> bool:
+    """Whether record ``index`` makes the host wait for anything but logits that it reads next."""
+    following = evidence.stream[index + 1] if index + 1 < len(evidence.stream) else None
+    return isinstance(evidence.stream[index], HostWait) and not isinstance(following, HostRead)
+
+
 def _host_blocks(evidence: Evidence, also: Callable[[str], bool]) -> Fault | None:
     logits = [i for i, record in enumerate(evidence.stream) if isinstance(record, HostRead)]
     last = logits[-1] if logits else len(evidence.stream)
     for index in range(evidence.first_pass, last):
         record = evidence.stream[index]
-        if not isinstance(record, HostWait) or isinstance(evidence.stream[index + 1], HostRead):
-            continue
-        if not also(record.fence):
+        if isinstance(record, HostWait) and _blocks(evidence, index) and not also(record.fence):
             return Fault(
                 "host-blocks",
                 "The host blocks while the passes run.",

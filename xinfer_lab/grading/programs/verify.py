@@ -29,11 +29,15 @@ MAX_BUFFER_BYTES = 2**26
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A misconception by name: it is the likely cause when ``explains(evidence, fault)``."""
+    """A misconception by name: it is the likely cause when ``explains(evidence, fault)``.
+
+    ``instead_of_hint``: what it says takes the place of the fault's own hint, which would send elsewhere.
+    """
 
     name: str
     explanation: str
     explains: Callable[[Evidence, Fault], bool]
+    instead_of_hint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,8 @@ def _raised_fault(judge: ProgramJudge, evidence: Evidence) -> Fault | None:
     if kind not in _UNANSWERED and (earlier := _first_fault(judge.early, evidence)) is not None:
         return earlier
     headline, hint = _RAISED.get(kind, (f"It raised {kind}.", ""))
+    if kind == "FenceError" and "nothing to wait for" in message:
+        headline, hint = "It waits for a value that no fence can have.", ""
     last = (len(evidence.stream) - 1,) if len(evidence.stream) else ()
     return Fault(f"raised:{kind}", headline, expected="a run to its end", got=message, records=last, hint=hint, show=False)
 
@@ -164,7 +170,7 @@ def _report(
         or raised_line
         or defined,
         misconception=Misconception(named.name, named.explanation) if named else None,
-        hint=fault.hint or None,
+        hint=None if named and named.instead_of_hint else fault.hint or None,
         picture=_picture(evidence, fault) if fault.show else None,
         checked=checked,
     )

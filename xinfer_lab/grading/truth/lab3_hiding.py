@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.values import Value, shown
-from xinfer_lab.grading.verify import Difference, Judge, WrongModel, first_difference
+from xinfer_lab.grading.verify import Difference, Judge, WrongModel, equal, first_difference
 
 __all__ = ["LAYER_OF", "PASS_TIMES", "SLOT_OF", "TOKENS_TO_HIDE"]
 
@@ -236,11 +237,19 @@ def _hiding_call(case: Case) -> str:
     return f"tokens_to_hide({inputs['layer_bytes']:,}, {inputs['flops_per_token']:,}, gpu): {case.label}"
 
 
+def _whole(expected: Value, got: Value, noun: str) -> Difference | None:
+    found = equal(expected, got, noun)
+    if found is None or type(got) is not float:
+        return found
+    return replace(found, hint="A whole number was asked for: round up with math.ceil.")
+
+
 TOKENS_TO_HIDE = Judge(
     truth=_tokens(),
     passed="The fewest tokens that hide a layer's copy, latency and launch included.",
     noun="number of tokens",
     call=_hiding_call,
+    compare=_whole,
     wrong=(
         WrongModel(
             "A tie is not taken for hidden", "Hidden means T_trans <= T_comp: equal will do.", _tokens(strict=True)

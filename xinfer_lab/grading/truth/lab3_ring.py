@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from xinfer_lab.device.records import Signal, Wait
@@ -23,6 +24,83 @@ def _filled(evidence: Evidence) -> list[tuple[int, int | None]]:
     """Layer and slot of each upload, in order; the copies of one upload count once."""
     copies = [(upload.layer, slot_of_buffer(upload.dst.buffer)) for upload in evidence.program.uploads]
     return [copy for copy, before in zip(copies, [None, *copies], strict=False) if copy != before]
+
+
+def _uploads(evidence: Evidence, before: int | None = None) -> list[int]:
+    """The layer of each upload (before record ``before``) in order: copies up to one signal of their fence are one
+    upload."""
+    signals = [i for i, r in enumerate(evidence.stream) if isinstance(r, Signal) and r.fence.startswith("copied")]
+    uploads = [upload for upload in evidence.program.uploads if before is None or upload.record < before]
+    return list({sum(i < upload.record for i in signals): upload.layer for upload in uploads}.values())
+
+
+def _reader_wait(evidence: Evidence, fault: Fault) -> tuple[int, int, int] | None:
+    """Of a refused wait for ``consumed``: the step to upload, the value that was waited for, and the right one."""
+    early = re.match(r"the copy queue waits for 'consumed[^']*' >= (\d+), but the highest .* is (\d+)\.", fault.got)
+    below = re.match(r"fence 'consumed[^']*' starts at 0: there is nothing to wait for at (-\d+)", fault.got)
+    found = early or below
+    if found is None or not fault.kind.startswith("raised:"):
+        return None
+    # The model leaves its pass by the same methods, so the stream may go on behind the wait that was refused.
+    further = (
+        i
+        for i, record in enumerate(evidence.stream)
+        if early and isinstance(record, Signal) and record.fence.startswith("consumed") and record.value > int(early[2])
+    )
+    step = len(_uploads(evidence, next(further, None)))
+    return step, int(found[1]), step - evidence.case.pool + 1
+
+
+def _waits_at_start(evidence: Evidence, fault: Fault) -> bool:
+    wait = _reader_wait(evidence, fault)
+    return wait is not None and wait[0] < evidence.case.pool
+
+
+def _waits_for_later(evidence: Evidence, fault: Fault) -> bool:
+    wait = _reader_wait(evidence, fault)
+    return wait is not None and wait[1] > wait[2]
+
+
+def _nothing_signalled(evidence: Evidence, fault: Fault) -> bool:
+    silent = not any(isinstance(r, Signal) and r.fence.startswith("consumed") for r in evidence.stream)
+    return _reader_wait(evidence, fault) is not None and silent and bool(evidence.program.computes)
+
+
+def _copy_queue_signals(evidence: Evidence, fault: Fault) -> bool:
+    signals = (r for r in evidence.stream if isinstance(r, Signal) and r.fence.startswith("consumed"))
+    return any(signal.queue == "copy" for signal in signals)
+
+
+def _step_stays(evidence: Evidence, fault: Fault) -> bool:
+    again = _refused("the next value must be", evidence, fault) and len(evidence.program.computes) > 1
+    return again and len(_uploads(evidence)) == evidence.case.pool
+
+
+def _refills_one_late(evidence: Evidence, fault: Fault) -> bool:
+    computes, pool = evidence.program.computes, evidence.case.pool
+    return fault.kind == "late-upload" and all(
+        ahead.uploads and before.record < min(ahead.uploads) < after.record
+        for (before, after), ahead in zip(pairwise(computes[1:]), computes[pool:], strict=False)
+    )
+
+
+def _begins_again_with(layer: int, evidence: Evidence, fault: Fault) -> bool:
+    """Whether ``layer`` is uploaded once more as soon as the slots have been filled."""
+    uploads, pool = _uploads(evidence), evidence.case.pool
+    return uploads[: pool + 1] == [*range(pool), layer]
+
+
+def _not_counted(evidence: Evidence, fault: Fault) -> bool:
+    uploads = _uploads(evidence)
+    endless = fault.kind == "raised:AnswerTimeout" and len(uploads) > evidence.case.pool and set(uploads) == {0}
+    return endless or _begins_again_with(0, evidence, fault)
+
+
+def _by_ring_step(evidence: Evidence, fault: Fault) -> bool:
+    # The piece calls the part with ring.step two steps back, but not below 0.
+    waits = _waits(evidence, "copy", "consumed")
+    behind = waits == [max(0, value - 1) for value in range(len(waits))]
+    return _race("write-after-read", evidence, fault) and len(waits) > 1 and behind
 
 
 def _race(kind: str, evidence: Evidence, fault: Fault) -> bool:
@@ -97,6 +175,12 @@ def _too_much(evidence: Evidence, fault: Fault) -> bool:
 
 MISCONCEPTIONS = (
     Named(
+        "The wrong queue signals",
+        "A queue's signal says what that queue has done. The direct queue computes, so it says that a step has been "
+        "computed.",
+        _copy_queue_signals,
+    ),
+    Named(
         "The wrong queue waits",
         "A wait holds back the queue that it is given to. The one that would run too far has to wait: the direct "
         "queue for a copy, "
@@ -110,10 +194,37 @@ MISCONCEPTIONS = (
         _too_many_at_start,
     ),
     Named(
+        "The first N steps have nothing to wait for",
+        "Steps 0 to N - 1 find empty slots; N is len(ring.slots). Wait only from step N on.",
+        _waits_at_start,
+        instead_of_hint=True,
+    ),
+    Named(
+        "Waits for a later step than the slot's last reader",
+        "Before step s is uploaded, step s - N must have been computed; then s - N + 1 steps are done, and consumed is "
+        "at that value.",
+        _waits_for_later,
+        instead_of_hint=True,
+    ),
+    Named(
+        "Nothing is signalled before the refill",
+        "release signals nothing, or only after ring.prefetch(). The direct queue signals ring.consumed first; the "
+        "refill's wait names that value.",
+        _nothing_signalled,
+        instead_of_hint=True,
+    ),
+    Named(
         "Wait before signal",
         "A wait names a value that was submitted before it. The signal comes first in the program, then what "
         "waits for it.",
         lambda evidence, fault: fault.kind == "raised:EarlyWait",
+    ),
+    Named(
+        "ring.step does not go on",
+        "Each release ends a step, so it adds 1 to ring.step. Without that the next step signals the same value again, "
+        "and prefetch finds nothing to upload.",
+        _step_stays,
+        instead_of_hint=True,
     ),
     Named(
         "A fence value is used twice",
@@ -220,6 +331,12 @@ MISCONCEPTIONS = (
         lambda evidence, fault: fault.kind == "uploaded-twice",
     ),
     Named(
+        "ring.step has to go on before prefetch",
+        "prefetch goes by ring.step: called before the step is counted, it finds the slot still in use and refills it "
+        "one step late.",
+        _refills_one_late,
+    ),
+    Named(
         "Serial",
         "Each upload is submitted only when the layer before it has been handed in, so copying and computing "
         "take turns. Fill all "
@@ -242,6 +359,23 @@ MISCONCEPTIONS = (
         "The numbers are right, but a wait for later work puts in order what could run at the same time.",
         _too_much,
     ),
+)
+
+NOT_COUNTED = Named(
+    "ring.uploaded does not go on",
+    "After each upload ring.uploaded is one more; otherwise the same step is uploaded again.",
+    _not_counted,
+)
+FROM_STEP = Named(
+    "Uploads begin with ring.step",
+    "Begin with ring.uploaded: the steps from ring.step up to there are uploaded already.",
+    lambda evidence, fault: _begins_again_with(1, evidence, fault),
+)
+BY_RING_STEP = Named(
+    "Goes by ring.step",
+    "The reader is step s - N, reckoned from the `step` that is given. ring.step has that value only while release "
+    "refills; the check calls with another one.",
+    _by_ring_step,
 )
 
 BLAME = {
@@ -267,14 +401,18 @@ _RIGHT = (
 _AHEAD = (rules.host_never_blocks, rules.slots_filled_first, rules.uploads_ahead, rules.uploads_overlap)
 
 
-def _judge(passed: str, *, ahead: bool = True) -> ProgramJudge:
+def _judge(passed: str, *own: Named, ahead: bool = True) -> ProgramJudge:
+    """A judge that looks for ``own`` misconceptions first: those that can be told for sure where one part is asked
+    for."""
     asked = (*_RIGHT, *(_AHEAD if ahead else ()), rules.parity)
-    return ProgramJudge(asked, passed, MISCONCEPTIONS, BLAME)
+    return ProgramJudge(asked, passed, (*own, *MISCONCEPTIONS), BLAME)
 
 
 ENSURE = _judge("The direct queue waits for its slot's copy, and for no more than that.")
-WAIT_UNTIL_READ = _judge("No slot is overwritten before the direct queue is done with it.")
-PREFETCH = _judge("Every step finds its own layer in its slot, uploaded once.", ahead=False)
-PREFETCH_AHEAD = _judge("Uploads run N steps ahead, beside the computing; the host never blocks.")
+WAIT_UNTIL_READ = _judge("No slot is overwritten before the direct queue is done with it.", BY_RING_STEP)
+PREFETCH = _judge("Every step finds its own layer in its slot, uploaded once.", NOT_COUNTED, FROM_STEP, ahead=False)
+PREFETCH_AHEAD = _judge(
+    "Uploads run N steps ahead, beside the computing; the host never blocks.", NOT_COUNTED, FROM_STEP
+)
 RELEASE = _judge("The slot is given free when it has been read, and refilled at once.")
 GATE = _judge("streaming vs resident max abs diff = 0, no hazard, within budget, copies beside computing.")

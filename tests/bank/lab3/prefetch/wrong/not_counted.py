@@ -1,7 +1,7 @@
 """
 wrong: forgets to count what was uploaded
 check: prefetch, prefetch_ahead, gate
-phrase: It did not come to an end
+phrase: ring.uploaded does not go on
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: the copy queue says that the direct queue is done
 check: release, gate
-phrase: The wrong queue waits
+phrase: The wrong queue signals
 """
 
 

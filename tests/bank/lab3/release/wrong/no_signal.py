@@ -1,7 +1,7 @@
 """
 wrong: does not say that the slot was read
 check: release, gate
-phrase: Wait before signal
+phrase: release signals nothing
 """
 
 

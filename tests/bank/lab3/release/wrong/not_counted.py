@@ -1,7 +1,7 @@
 """
 wrong: forgets to count the step
 check: release, gate
-phrase: A fence value is used twice
+phrase: ring.step does not go on
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: refills one step late
 check: release, gate
-phrase: Not far enough ahead
+phrase: ring.step has to go on before prefetch
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: waits before the signal
 check: release, gate
-phrase: Wait before signal
+phrase: Nothing is signalled before the refill
 """
 
 

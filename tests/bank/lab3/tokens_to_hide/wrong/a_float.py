@@ -1,7 +1,7 @@
 """
 wrong: a number that is not whole
 check: tokens_to_hide
-phrase: a float
+phrase: round up with math.ceil
 """
 
 import math

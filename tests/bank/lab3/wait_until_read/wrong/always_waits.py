@@ -1,7 +1,7 @@
 """
 wrong: waits before the slots were ever used
 check: wait_until_read, gate
-phrase: Wait before signal
+phrase: The first N steps have nothing to wait for
 """
 
 

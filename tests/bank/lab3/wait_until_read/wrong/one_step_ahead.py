@@ -1,7 +1,7 @@
 """
 wrong: waits for a step that has not been handed in
 check: wait_until_read, gate
-phrase: Wait before signal
+phrase: Waits for a later step than the slot's last reader
 """
 
 

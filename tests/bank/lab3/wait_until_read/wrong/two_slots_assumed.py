@@ -1,7 +1,7 @@
 """
 wrong: thinks that every pool has two slots
 check: wait_until_read, gate
-phrase: Wait before signal
+phrase: The first N steps have nothing to wait for
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: waits until the step to be uploaded has been computed
 check: wait_until_read, gate
-phrase: Wait before signal
+phrase: Waits for a later step than the slot's last reader
 """
 
 
