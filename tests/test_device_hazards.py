@@ -684,7 +684,7 @@ def test_a_report_names_the_race_both_lines_the_missing_wait_and_the_effect(prog
         "  missing  the wait: the copy queue signals copied = 4 in record 2, but the direct queue does not wait for it",
         "           its last wait for copied, record 3, asks for 3: that is too little",
         "  mend     the direct queue has to wait for copied >= 4 before record 4",
-        "  effect   Use on the direct queue may start before the bytes are there: it works on what slot held before.",
+        "  effect   use on the direct queue may start before the bytes are there: it works on what slot held before.",
     ]
     assert str(hazard) == hazard.report()
 

@@ -282,7 +282,8 @@ def hazard_report(hazard: Hazard, text_of: Callable[[str], str]) -> str:
     lines += source_lines("second" if len(marks) == 2 else "here", hazard.second, hazard.second_record, text_of)
     lines += _remedy(hazard)
     effect = EFFECTS[hazard.kind].format(first=one, second=two, buffer=_buffer(hazard))
-    lines.append(f"  effect   {effect[0].upper()}{effect[1:]}")
+    # A kernel's name at the beginning stays as it is.
+    lines.append(f"  effect   {'The' + effect[3:] if effect.startswith('the ') else effect}")
     hole = hazard.second if hazard.kind not in ("self-wait", "early-wait") else -1
     lines += ["", *picture(hazard.moment, marks, hazard.missing, hole)]
     return join_plain(lines)
