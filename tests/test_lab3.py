@@ -123,6 +123,34 @@ def test_every_choice_of_pools_has_one_that_divides_the_layers_and_one_that_does
             assert any(layers % pool == 0 for layers, pool in shapes) and any(layers % pool for layers, pool in shapes)
 
 
+def test_every_choice_of_pools_has_2_3_4_and_5_slots() -> None:
+    for name in (*PROGRAMS, "gate"):
+        for seed in range(20):
+            pools = {case.inputs["pool"] for case in find_piece(f"lab3.{name}").draw(seed)}
+            assert pools == {2, 3, 4, 5}, name
+
+
+def test_an_ensure_that_hands_over_another_layer_is_told_which_one() -> None:
+    def ensure(ring: Any, layer: int) -> Any:
+        slot = ring.slot_of(ring.step)
+        ring.device.direct_queue.wait(ring.engine.copied, slot.ready)
+        return ring.hand_over(slot, 0)
+
+    with pytest.raises(ValueError, match="asked for layer 1, but hands over layer 0"):
+        stream(drawn(), parts(ensure=ensure))
+
+
+def test_only_one_case_of_hiding_is_a_tie() -> None:
+    truth = judge_of("lab3.tokens_to_hide")
+    strict = next(wrong.model for wrong in truth.wrong if wrong.name == "A tie is not taken for hidden")
+    for seed in range(20):
+        cases = find_piece("lab3.tokens_to_hide").draw(seed)
+        assert [truth.truth(case.inputs) != strict(case.inputs) for case in cases].count(True) == 1
+        for case in cases:
+            gpu = case.inputs["gpu"]
+            assert gpu["link_bandwidth"] != gpu["memory_bandwidth"], case.label
+
+
 def test_a_recording_that_no_device_would_take_is_refused_and_breaks_nothing() -> None:
     piece = find_piece("lab3.release")
     cases = piece.draw(0)[:1]
