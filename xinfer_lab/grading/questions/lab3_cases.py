@@ -68,7 +68,7 @@ def _made_up(random: Random, name: str, **fixed: Any) -> GpuSpec:
 
 
 def hiding_cases(random: Random) -> list[Case]:
-    """Layers on GPUs. Figures are drawn so that rounding in floating point never decides; one case is an exact tie."""
+    """Layers on GPUs. Figures are drawn so that rounding in floating point never decides; in two cases the two times meet."""
     cases: list[Case] = []
     for name, gpu in (("32b", GPU_SPECS["h200"]), (random.choice(("7b", "14b", "72b")), GPU_SPECS["rtx4090"])):
         nbytes = layer_layout(PUBLISHED[name]).weight_nbytes
@@ -80,10 +80,10 @@ def hiding_cases(random: Random) -> list[Case]:
     tiny = _made_up(random, "a GPU that is slow to launch", launch_time=1e-4)
     cases.append(_case("a tiny layer on a GPU that is slow to launch", 4096, 4096, tiny))
     slow = 2.0 ** random.randint(35, 37)
-    # Slower, not as slow: the only tie is the one below.
-    memory = {"link_bandwidth": slow, "memory_bandwidth": slow / 2}
-    shared = _made_up(random, "a GPU", link_latency=0.0, launch_time=0.0, **memory)
-    cases.append(_case("a layer on a GPU whose own memory is slower than the link", 2**28, 2**28, shared))
+    for speed, memory in (("slower than", slow / 2), ("as fast as", slow)):
+        figures = {"link_bandwidth": slow, "memory_bandwidth": memory, "link_latency": 0.0, "launch_time": 0.0}
+        own = _made_up(random, "a GPU", **figures)
+        cases.append(_case(f"a layer on a GPU whose own memory is {speed} the link", 2**28, 2**28, own))
     power = random.randint(5, 9)
     even = {"link_latency": 0.0, "launch_time": 0.0, "memory_bandwidth": 2.0**42}
     tie = _made_up(random, "a GPU of powers of two", link_bandwidth=2.0**34, flops=2.0 ** (34 + power), **even)

@@ -201,6 +201,7 @@ def _tokens(
     latency: bool = True,
     launch: bool = True,
     strict: bool = False,
+    strict_read: bool = False,
     floor: bool = False,
     read: bool = True,
     link: str = "link_bandwidth",
@@ -222,7 +223,8 @@ def _tokens(
         transfer = Fraction(nbytes(inputs)) / gpu[link] + (gpu["link_latency"] if latency else 0)
         needed = (transfer - start) * gpu["flops"] / flops(inputs)
         reading = inputs["layer_bytes"] / gpu["memory_bandwidth"] if read and "memory_bandwidth" in gpu else Fraction(0)
-        if needed <= 0 or reading + start >= transfer:
+        read_hides = reading + start > transfer if strict_read else reading + start >= transfer
+        if needed <= 0 or read_hides:
             return least
         whole = needed.numerator // needed.denominator
         if floor:
@@ -244,6 +246,8 @@ def _whole(expected: Value, got: Value, noun: str) -> Difference | None:
     return replace(found, hint="A whole number was asked for: round up with math.ceil.")
 
 
+TIE = ("A tie is not taken for hidden", "Hidden means T_trans <= T_comp: equal will do.")
+
 TOKENS_TO_HIDE = Judge(
     truth=_tokens(),
     passed="The fewest tokens that hide a layer's copy, latency and launch included.",
@@ -251,9 +255,9 @@ TOKENS_TO_HIDE = Judge(
     call=_hiding_call,
     compare=_whole,
     wrong=(
-        WrongModel(
-            "A tie is not taken for hidden", "Hidden means T_trans <= T_comp: equal will do.", _tokens(strict=True)
-        ),
+        WrongModel(*TIE, _tokens(strict=True, strict_read=True)),
+        WrongModel(*TIE, _tokens(strict=True)),
+        WrongModel(*TIE, _tokens(strict_read=True)),
         WrongModel(
             "Rounded down",
             "One token fewer than needed leaves a part of the copy in sight: round up.",
