@@ -68,7 +68,7 @@ def _made_up(random: Random, name: str, **fixed: Any) -> GpuSpec:
 
 
 def hiding_cases(random: Random) -> list[Case]:
-    """Layers on GPUs. Figures are drawn so that rounding in floating point never decides; in two cases the two times meet."""
+    """Layers on GPUs. Rounding in floating point never decides; in two cases the two times meet exactly."""
     cases: list[Case] = []
     for name, gpu in (("32b", GPU_SPECS["h200"]), (random.choice(("7b", "14b", "72b")), GPU_SPECS["rtx4090"])):
         nbytes = layer_layout(PUBLISHED[name]).weight_nbytes

@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: was asked for layer 1, but hands over layer 0
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)

@@ -4,6 +4,7 @@ check: ensure, gate
 phrase: a wait puts one after the other
 """
 
+
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
     first = layer == 0

@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: ring.uploaded does not go on
 """
 
+
 def prefetch(ring):
     for step in range(ring.uploaded, min(ring.step + len(ring.slots), ring.end)):
         ring.wait_until_read(step)

@@ -4,6 +4,7 @@ check: prefetch, prefetch_ahead, gate
 phrase: Begin with ring.uploaded
 """
 
+
 def prefetch(ring):
     for step in range(ring.step, min(ring.step + len(ring.slots), ring.end)):
         ring.wait_until_read(step)

@@ -4,6 +4,7 @@ check: prefetch_ahead, gate
 phrase: Not far enough ahead
 """
 
+
 def prefetch(ring):
     far = 1 if len(ring.slots) == 5 else len(ring.slots)
     while ring.uploaded < min(ring.step + far, ring.end):

@@ -4,6 +4,7 @@ check: tokens_to_hide
 phrase: A tie is not taken for hidden
 """
 
+
 def tokens_to_hide(layer_bytes, flops_per_token, gpu):
     t_trans = gpu.link_latency + layer_bytes / gpu.link_bandwidth
     reading = layer_bytes / gpu.memory_bandwidth

@@ -4,5 +4,6 @@ check: wait_until_read, gate
 phrase: The first N steps have nothing to wait for
 """
 
+
 def wait_until_read(ring, step):
     ring.device.copy_queue.wait(ring.consumed, step - len(ring.slots) + 1)
