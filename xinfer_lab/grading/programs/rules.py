@@ -1,9 +1,10 @@
-"""What can be asked of a streamed run. Each rule is a function of the evidence that returns the fault it finds, or None."""
+"""What can be asked of a streamed run. Each rule is a function of the evidence that returns the fault it finds, or
+None.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
 from xinfer_lab.device.hazards import Hazard
@@ -57,7 +58,11 @@ def given_inputs_only(evidence: Evidence) -> Fault | None:
             )
     weights = evidence.case.weights()
     for index, record in enumerate(evidence.stream):
-        if isinstance(record, HostWrite) and record.source.name not in inputs and weights.nbytes(record.source.name) is None:
+        if (
+            isinstance(record, HostWrite)
+            and record.source.name not in inputs
+            and weights.nbytes(record.source.name) is None
+        ):
             return Fault("inputs", f"The source {record.source.name!r} is no weight of the model.", records=(index,))
     return None
 
@@ -156,7 +161,8 @@ def each_step_uploads_once(evidence: Evidence) -> Fault | None:
             if record in used and used[record] != compute.step:
                 return Fault(
                     "not-uploaded",
-                    f"Step {compute.step} (layer {compute.step % evidence.case.layers}) computes with weights left from step {used[record]}.",
+                    f"Step {compute.step} (layer {compute.step % evidence.case.layers}) computes with weights left "
+                    f"from step {used[record]}.",
                     expected="each layer uploaded once for each pass: the slots are refilled",
                     got="no upload of its own, so more than the pool stays resident",
                     records=(compute.record, record),
@@ -186,7 +192,9 @@ def each_step_uploads_once(evidence: Evidence) -> Fault | None:
 
 
 def slots_filled_first(evidence: Evidence) -> Fault | None:
-    """The uploads for the first ``pool`` steps are submitted before the first layer is computed: every slot is put to use."""
+    """The uploads for the first ``pool`` steps are submitted before the first layer is computed: every slot is put
+    to use.
+    """
     computes = evidence.program.computes
     for compute in computes[: evidence.case.pool]:
         if compute.uploads and max(compute.uploads) > computes[0].record:
@@ -215,7 +223,8 @@ def uploads_ahead(evidence: Evidence) -> Fault | None:
             return Fault(
                 "late-upload",
                 f"The upload of layer {layer} (step {ahead}) is submitted too late to run ahead.",
-                expected=f"submitted once step {compute.step} has been given to the direct queue, before step {compute.step + 1}",
+                expected=f"submitted once step {compute.step} has been given to the direct queue, "
+                f"before step {compute.step + 1}",
                 got=f"submitted after step {compute.step + 1}",
                 records=(max(uploads), following),
                 hint="Refill a slot in release, as soon as its last read has been submitted.",
@@ -224,7 +233,9 @@ def uploads_ahead(evidence: Evidence) -> Fault | None:
 
 
 def uploads_overlap(evidence: Evidence) -> Fault | None:
-    """No happens-before path orders the upload for step s + pool against the computing of steps s + 1 .. s + pool - 1."""
+    """No happens-before path orders the upload for step s + pool against the computing of steps s + 1 .. s + pool -
+    1.
+    """
     pool, computes = evidence.case.pool, evidence.program.computes
     for step in range(len(computes) - pool):
         for upload in computes[step + pool].uploads:
@@ -249,7 +260,8 @@ def _ordered(evidence: Evidence, upload: int, step: int, between: int) -> Fault:
         hint = "Wait for no more than the slot's own fence value."
     return Fault(
         "no-overlap",
-        f"The upload of layer {later % layers} (step {later}) cannot overlap the computing of layer {between % layers} (step {between}).",
+        f"The upload of layer {later % layers} (step {later}) cannot overlap the computing of layer "
+        f"{between % layers} (step {between}).",
         expected="nothing orders the two: the copy queue works while the direct queue computes",
         got=got,
         records=(*waits[:1], upload, computes[between].record),
@@ -291,20 +303,27 @@ def _host_blocks(evidence: Evidence, also: Callable[[str], bool]) -> Fault | Non
 
 
 def parity(evidence: Evidence) -> Fault | None:
-    """The stream, replayed with the checker's own weights under the case's budget, gives the resident run's logits byte for byte."""
+    """The stream, replayed with the checker's own weights under the case's budget, gives the resident run's logits
+    byte for byte.
+    """
     try:
         replayed = evidence.replay()
     except OutOfDeviceMemory as error:
         return Fault(
             "over-budget",
             "More device memory is used than the plan allows.",
-            expected=f"a peak of at most {format_bytes(evidence.case.memory)}: {evidence.case.pool} slots beside what stays resident",
+            expected=f"a peak of at most {format_bytes(evidence.case.memory)}: {evidence.case.pool} slots beside "
+            f"what stays resident",
             got=str(error),
         )
     except DeviceError as error:
         return Fault("inadmissible", f"The stream cannot be run: {type(error).__name__}.", got=str(error))
     expected = reference_logits(evidence.case)
-    got = [raw.view(want.dtype).reshape(want.shape) for raw, want in zip(replayed.logits, expected, strict=False) if raw.numel() == want.nbytes]
+    got = [
+        raw.view(want.dtype).reshape(want.shape)
+        for raw, want in zip(replayed.logits, expected, strict=False)
+        if raw.numel() == want.nbytes
+    ]
     if len(replayed.logits) != len(expected) or len(got) != len(expected):
         return Fault(
             "incomplete",
@@ -320,7 +339,6 @@ def parity(evidence: Evidence) -> Fault | None:
         "parity",
         "The logits differ from the resident run's.",
         expected=parity_line(0.0),
-        got=f"{parity_line(largest)}, first in pass {step}" + (" (NaN: memory was read that nobody had written)" if largest != largest else ""),
+        got=f"{parity_line(largest)}, first in pass {step}"
+        + (" (NaN: memory was read that nobody had written)" if largest != largest else ""),
     )
-
-

@@ -42,12 +42,13 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class ProgramJudge:
-    """What is asked of a queue program: ``rules`` in order, the first fault is told; ``misconceptions`` that may explain it.
+    """What is asked of a queue program: ``rules`` in order, the first fault is told; ``misconceptions`` that may
+    explain it.
 
-    ``blame`` maps the beginning of a fault's kind to the function of the answer where the remedy belongs: its line is shown when none
-    of the student's lines issued the records of the fault (a line that is missing has issued nothing).
-    ``case`` makes a case of the inputs of the program's cases (raising `BadData`). ``early`` are the rules that can be asked of a
-    run that broke off, too: what they find says more than the exception that it led to.
+    ``blame`` maps the beginning of a fault's kind to the function of the answer where the remedy belongs: its line is
+    shown when none of the student's lines issued the records of the fault (a line that is missing has issued nothing).
+    ``case`` makes a case of the inputs of the program's cases (raising `BadData`). ``early`` are the rules that can be
+    asked of a run that broke off, too: what they find says more than the exception that it led to.
     """
 
     rules: tuple[Rule, ...]
@@ -81,7 +82,9 @@ def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data:
 def _evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Evidence:
     asked = judge.case(case.inputs)
     if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "raised", "line"}:
-        raise BadData("an outcome of a queue program has the fields stream, lines, methods and line, and raised if it raised")
+        raise BadData(
+            "an outcome of a queue program has the fields stream, lines, methods and line, and raised if it raised"
+        )
     raised = None
     if "raised" in outcome:
         error = read_raised(outcome["raised"])
@@ -130,9 +133,18 @@ _RAISED = {
         "It uses a module that holds the answer.",
         "Write this part yourself; the module is closed while the piece is graded.",
     ),
-    "EarlyWait": ("It waits for a fence value that nobody was asked to signal.", "Submit the signal first, then the wait."),
-    "FenceError": ("It signals a fence as no fence can be signalled.", "A fence has one signalling queue, and its values only grow."),
-    "OutOfDeviceMemory": ("It asks for more device memory than there is.", "Refill the slots instead of adding to them."),
+    "EarlyWait": (
+        "It waits for a fence value that nobody was asked to signal.",
+        "Submit the signal first, then the wait.",
+    ),
+    "FenceError": (
+        "It signals a fence as no fence can be signalled.",
+        "A fence has one signalling queue, and its values only grow.",
+    ),
+    "OutOfDeviceMemory": (
+        "It asks for more device memory than there is.",
+        "Refill the slots instead of adding to them.",
+    ),
 }
 
 
@@ -149,7 +161,9 @@ def _raised_fault(judge: ProgramJudge, evidence: Evidence) -> Fault | None:
     if kind == "FenceError" and "nothing to wait for" in message:
         headline, hint = "It waits for a value that no fence can have.", ""
     last = (len(evidence.stream) - 1,) if len(evidence.stream) else ()
-    return Fault(f"raised:{kind}", headline, expected="a run to its end", got=message, records=last, hint=hint, show=False)
+    return Fault(
+        f"raised:{kind}", headline, expected="a run to its end", got=message, records=last, hint=hint, show=False
+    )
 
 
 def _report(

@@ -188,7 +188,7 @@ SHARED = (
     ),
     Named(
         "The host waits in place of a queue",
-        "The numbers are right, but while the host blocks it submits nothing, and neither queue has work ahead.",
+        "The numbers are right, but while the host blocks it submits nothing.",
         lambda evidence, fault: fault.kind == "host-blocks",
     ),
     Named(
