@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 
-from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.device.memory import WORKSPACE
@@ -20,8 +19,9 @@ from xinfer_lab.residency.codec.format import decode_workspace
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import MIN_POOL, planned_layers
 from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.placeholder import PlaceholderLayers
 from xinfer_lab.residency.planned import spread
-from xinfer_lab.residency.weights import LayerSlot, LayerWeights, ModelWeights, SizedWeights
+from xinfer_lab.residency.weights import SizedWeights
 
 __all__ = ["Plan", "PlanTimes", "Shape", "make_plan", "predict"]
 
@@ -220,7 +220,7 @@ def _always(config: Qwen2Config, shape: Shape) -> dict[str, int]:
     """Bytes by holder of a model with one layer's memory, less that layer: measured on a device of sizes."""
     device = SimulatedDevice(_ANY_GPU, memory=None, check=False)
     model = QwenModel(
-        SizedWeights(config), device, _OneSlot, batch=shape.batch, context=shape.context, chunk=shape.chunk,
+        SizedWeights(config), device, PlaceholderLayers, batch=shape.batch, context=shape.context, chunk=shape.chunk,
         positions=shape.positions,
     )  # fmt: skip
     for tokens, position in ((model.chunk, 0), (model.chunk, model.context - model.chunk), (1, model.context - 1)):
@@ -237,22 +237,3 @@ def _always(config: Qwen2Config, shape: Shape) -> dict[str, int]:
 
 
 _ANY_GPU = GpuSpec("any", 2**62, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0)
-
-
-class _OneSlot:
-    """Memory for one layer, seen as any of them: enough to learn what the rest of a model needs."""
-
-    uploads = 0
-
-    def __init__(self, device: Device, weights: ModelWeights) -> None:
-        self._slot = LayerSlot(device, "slot[0]", layer_layout(weights.config), weights.config.dtype)
-
-    def begin(self, steps: int) -> None: ...
-
-    def ensure(self, layer: int) -> LayerWeights:
-        return self._slot.holding(layer)
-
-    def release(self, layer: int) -> None: ...
-
-    def close(self) -> None:
-        self._slot.free()

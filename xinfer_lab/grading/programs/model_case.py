@@ -19,7 +19,8 @@ from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.qwen2.synthetic import SyntheticSpec
 from xinfer_lab.residency.lab_gpu import lab_gpu
 from xinfer_lab.residency.model import QwenModel
-from xinfer_lab.residency.weights import LayerSlot, LayerWeights, ModelWeights, SizedWeights, SyntheticWeights
+from xinfer_lab.residency.placeholder import PlaceholderLayers
+from xinfer_lab.residency.weights import ModelWeights, SizedWeights, SyntheticWeights
 
 __all__ = ["ModelCase", "ProgramCase", "memory_for", "run_model"]
 
@@ -169,29 +170,10 @@ def run_model(
     device.close()
 
 
-class _OneSlot:
-    """Memory for a layer and nothing else: enough to see what the rest of a model needs."""
-
-    uploads = 0
-
-    def __init__(self, device: Device, weights: ModelWeights) -> None:
-        self._slot = LayerSlot(device, "slot[0]", layer_layout(weights.config), weights.config.dtype)
-
-    def begin(self, steps: int) -> None: ...
-
-    def ensure(self, layer: int) -> LayerWeights:
-        return self._slot.holding(layer)
-
-    def release(self, layer: int) -> None: ...
-
-    def close(self) -> None:
-        self._slot.free()
-
-
 def memory_for(case: ModelCase, slots: int) -> int:
     """Bytes of device memory that the case needs with ``slots`` slots, workspace included, and half a layer more."""
     weights = SizedWeights(case.config)
     device = SimulatedDevice(GPU_SPECS["laptop"], memory=None, check=False)
-    run_model(case, weights, device, _OneSlot)
+    run_model(case, weights, device, PlaceholderLayers)
     layer = layer_layout(case.config).nbytes
     return device.memory.use().peak + (slots - 1) * layer + layer // 2
