@@ -1,0 +1,109 @@
+"""The command line itself: which commands there are, how they are shown, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from xinfer_lab.cli import machine, models, sizes
+from xinfer_lab.commands.faults import fault_sentence
+
+__all__ = ["Command", "Commands", "app", "main"]
+
+
+def _without_type(params: list[Any]) -> list[Any]:
+    """``params``, of which those that take no value (--help too) show no type in the help."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
+
+class Command(TyperCommand):
+    """One command."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its arguments and options."""
+        return _without_type(super().get_params(ctx))
+
+
+class Commands(TyperGroup):
+    """The commands, and what becomes of their errors: bad input is one sentence on standard error and exit status 2."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options before a command."""
+        return _without_type(super().get_params(ctx))
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run, then leave with the command's status. An error that is nobody's bad input keeps its traceback."""
+        try:
+            status = super().main(*args, **{**options, "standalone_mode": False})
+        except typer.Abort:
+            status = 130
+        except Exception as error:
+            if (sentence := fault_sentence(error)) is None:
+                raise
+            if sentence:
+                typer.echo(f"xinfer-lab: {sentence}", err=True)
+            status = 2
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Run a Qwen2 model that is larger than GPU memory by streaming its decoder layers through a few slots.",
+    epilog="Start with `xinfer-lab demo`. Exit status: 0 as it should be, 1 a check failed, 2 bad input.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"xinfer-lab {importlib.metadata.version('xinfer-lab')}")
+        except importlib.metadata.PackageNotFoundError:
+            typer.echo("xinfer-lab, run from its folder without being installed")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and exit.")
+    ] = False,
+) -> None:
+    """Run a Qwen2 model that is larger than GPU memory by streaming its decoder layers through a few slots."""
+
+
+# In the order in which the help lists them.
+COMMANDS: dict[str, Callable[..., int]] = {
+    "demo": models.demo,
+    "make-checkpoint": models.make_checkpoint,
+    "parity": models.parity,
+    "generate": models.generate,
+    "trace": models.trace,
+    "simulate": sizes.simulate,
+    "plan": sizes.plan,
+    "bench": machine.bench,
+    "doctor": machine.doctor,
+}
+for name, command in COMMANDS.items():
+    app.command(name, cls=Command)(command)
+
+
+def main() -> None:
+    """Run the command line and leave with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        # A character that the terminal lacks is no reason to stop.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app(prog_name="xinfer-lab")

@@ -1,0 +1,61 @@
+"""Commands on the machine: bench, doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from xinfer_lab.cli.options import (
+    Size,
+    Vram,
+    memory_of,
+)
+
+__all__ = ["bench", "doctor"]
+
+
+def bench(
+    model: Size = "7b",
+    layers: Annotated[int | None, typer.Option(metavar="L", help="Layers, instead of all of the model's.")] = None,
+    prefill: Annotated[
+        str, typer.Option(metavar="T,T", help="Tokens of each prefill to measure; '' for none.")
+    ] = "8192,16384",
+    decode: Annotated[int, typer.Option(min=1, metavar="K", help="Decode steps to measure.")] = 5,
+    vram: Vram = None,
+    peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Measure what others do too.")] = True,
+    pageable: Annotated[
+        bool,
+        typer.Option("--pageable/--no-pageable", help="Measure offloading from ordinary memory too, which is slow."),
+    ] = True,
+    file_layers: Annotated[
+        int, typer.Option(min=0, metavar="L", help="Layers of a checkpoint to write and to run from; 0 for none.")
+    ] = 0,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where report and charts go.")] = Path("bench"),
+    simulate: Annotated[bool, typer.Option("--simulate", help="Ask the virtual clock; nothing is measured.")] = False,
+    gpu: Annotated[str, typer.Option(metavar="NAME", help="With --simulate: rtx4090, h200 or laptop.")] = "h200",
+) -> int:
+    """Measure this machine's GPU: every residency, beside what others do, on made-up weights of a published shape.
+
+    The link, the rates and all rows are measured in one run; every row is compared with the resident run, byte for
+    byte, and with what the virtual clock expects of the card. Exit status 1: a row's bytes differ.
+    """
+    memory = memory_of(vram)
+    from xinfer_lab.bench.suite import Settings
+    from xinfer_lab.commands import bench as command
+    from xinfer_lab.commands.bench import parse_counts
+
+    chosen: dict[str, Any] = {} if peers else {"peers": ()}
+    settings = Settings(
+        decode=decode, prefills=parse_counts(prefill), budget=memory, pageable=pageable, file_layers=file_layers,
+        directory=out / "checkpoint", **chosen,
+    )  # fmt: skip
+    return command.bench(model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu)
+
+
+def doctor() -> int:
+    """Say what this machine has, what is missing and what to do."""
+    from xinfer_lab.commands import doctor as command
+
+    return command.doctor()

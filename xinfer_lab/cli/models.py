@@ -1,0 +1,168 @@
+"""Commands on a checkpoint: demo, make-checkpoint, parity, generate, trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xinfer_lab.cli.options import (
+    Context,
+    Dtype,
+    Gpu,
+    Host,
+    HostMemory,
+    Model,
+    OnDevice,
+    Prompt,
+    Schedule,
+    Steps,
+    StreamLayers,
+    Tokens,
+    Vram,
+    memory_of,
+    one_of,
+)
+
+__all__ = ["demo", "generate", "make_checkpoint", "parity", "trace"]
+
+
+def demo(
+    keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Leave the checkpoint in this directory.")] = None,
+) -> int:
+    """Stream a small made-up model through two slots, and compare it with the resident run."""
+    from xinfer_lab.commands import demo as command
+
+    return command.demo(keep)
+
+
+def make_checkpoint(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it; made if it is not there.")],
+    layers: Annotated[int, typer.Option(help="Decoder layers.")] = 6,
+    hidden: Annotated[int, typer.Option(help="Hidden size.")] = 64,
+    heads: Annotated[
+        int, typer.Option(help="Attention heads; they divide the hidden size, unless --head-dim is given.")
+    ] = 4,
+    kv_heads: Annotated[int, typer.Option(help="Key and value heads; they divide the attention heads.")] = 2,
+    head_dim: Annotated[
+        int | None, typer.Option(metavar="D", help="Width of a head; hidden / heads if left out.")
+    ] = None,
+    intermediate: Annotated[int, typer.Option(help="Intermediate size of the MLP.")] = 160,
+    vocab: Annotated[int, typer.Option(help="Tokens; from 256 on there is a byte tokenizer.")] = 256,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes, everywhere.")] = 0,
+    dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.FLOAT32,
+    shards: Annotated[int, typer.Option(help="Weight files.")] = 1,
+    tied: Annotated[bool, typer.Option("--tied", help="The head shares the embedding's weights.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace model files of any origin in DIR.")] = False,
+) -> int:
+    """Write a small made-up Qwen2 checkpoint in the Hugging Face layout."""
+    from xinfer_lab.commands import make_checkpoint as command
+    from xinfer_lab.qwen2.synthetic import SyntheticSpec
+
+    spec = SyntheticSpec(
+        layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=head_dim, intermediate=intermediate,
+        vocab=vocab, seed=seed, dtype=dtype.value, shards=shards, tied=tied,
+    )  # fmt: skip
+    return command.make_checkpoint(directory, spec, force=force)
+
+
+def parity(
+    model: Model,
+    stream_layers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Slots that the layers stream through: 2 at least; left out, 2 or what --vram allows."
+        ),
+    ] = None,
+    steps: Steps = 4,
+    device: OnDevice = "auto",
+    schedule: Schedule = None,
+    gpu: Gpu = None,
+    prompt: Prompt = None,
+    tokens: Tokens = None,
+    context: Context = None,
+    host_memory: Host = HostMemory.PINNED,
+    vram: Vram = None,
+    serial: Annotated[bool, typer.Option("--serial", help="Run one slot without overlap too.")] = False,
+) -> int:
+    """Check that streaming gives the same bytes as everything resident, and that no fence is missing.
+
+    The last line says the largest difference. Exit status 0: all bytes are equal and nothing was found. Exit status 1:
+    the first differing step and layer are named, and every hazard is reported in full. `--vram` is the budget of the
+    streaming run, whose layers stay as far as they fit unless `--stream-layers` says otherwise; the resident run has
+    none.
+    """
+    one_of(prompt, tokens)
+    memory = memory_of(vram)
+    from xinfer_lab.commands import parity as command
+    from xinfer_lab.commands.devices import DeviceChoice
+
+    return command.parity(
+        model, DeviceChoice(kind=device, schedule=schedule, gpu=gpu), pool=stream_layers, steps=steps, prompt=prompt,
+        tokens=tokens, context=context, host_memory=host_memory.value, serial=serial, memory=memory,
+    )  # fmt: skip
+
+
+def generate(
+    model: Model,
+    prompt: Prompt = None,
+    tokens: Tokens = None,
+    stream_layers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Slots that the layers stream through; without it all layers stay, or what --vram allows."
+        ),
+    ] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, metavar="K", help="Tokens to generate, at most.")] = 32,
+    temperature: Annotated[float, typer.Option(help="0 takes the most likely token; above, tokens are drawn.")] = 0.0,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from the K most likely tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Draw from the fewest tokens of this probability together.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws: the same seed gives the same tokens.")] = 0,
+    device: OnDevice = "auto",
+    context: Context = None,
+    host_memory: Host = HostMemory.AUTO,
+    vram: Vram = None,
+) -> int:
+    """Continue a text or a list of tokens; each token is shown as it comes.
+
+    With `--tokens` the answer is token ids, with `--prompt` it is text.
+    """
+    one_of(prompt, tokens)
+    memory = memory_of(vram)
+    from xinfer_lab.commands import generate as command
+    from xinfer_lab.commands.devices import DeviceChoice
+
+    sampling = command.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    return command.generate(
+        model, DeviceChoice(kind=device), sampling, pool=stream_layers, max_new_tokens=max_new_tokens, prompt=prompt,
+        tokens=tokens, context=context, memory=memory, host_memory=host_memory.value,
+    )  # fmt: skip
+
+
+def trace(
+    model: Model,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the trace.")],
+    stream_layers: StreamLayers = 2,
+    steps: Steps = 4,
+    device: OnDevice = "auto",
+    gpu: Gpu = None,
+    prompt: Prompt = None,
+    tokens: Tokens = None,
+    vram: Vram = None,
+) -> int:
+    """Write when every copy, kernel and wait of a streaming run happened, for the Perfetto viewer.
+
+    Measured on CUDA, by the virtual clock elsewhere. Loading is left out.
+    """
+    one_of(prompt, tokens)
+    memory = memory_of(vram)
+    from xinfer_lab.commands import trace as command
+    from xinfer_lab.commands.devices import DeviceChoice
+
+    return command.trace(
+        model, DeviceChoice(kind=device, gpu=gpu), out, pool=stream_layers, steps=steps, prompt=prompt, tokens=tokens,
+        memory=memory,
+    )  # fmt: skip

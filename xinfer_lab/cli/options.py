@@ -1,0 +1,119 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xinfer_lab.commands.faults import CommandError
+from xinfer_lab.commands.sizes import parse_size
+
+__all__ = [
+    "Codec",
+    "Context",
+    "Dtype",
+    "Gpu",
+    "Host",
+    "HostMemory",
+    "Model",
+    "OnDevice",
+    "Prompt",
+    "Schedule",
+    "Size",
+    "Steps",
+    "StreamLayers",
+    "Tokens",
+    "Vram",
+    "memory_of",
+    "one_of",
+]
+
+
+class HostMemory(StrEnum):
+    """Where streamed layers wait in host memory."""
+
+    AUTO = "auto"
+    PINNED = "pinned"
+    REGISTERED = "registered"
+    STAGED = "staged"
+
+
+class Dtype(StrEnum):
+    """Weight types."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+
+
+class Codec(StrEnum):
+    """How layers are kept and moved."""
+
+    NONE = "none"
+    FOUR = "4bit"
+    THREE = "3bit"
+
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="Checkpoint: a directory with config.json and safetensors, or one .safetensors file."
+    ),
+]
+StreamLayers = Annotated[
+    int, typer.Option(metavar="N", help="Slots that the layers stream through: 2 or more; 1 is taken for 2.")
+]
+Steps = Annotated[int, typer.Option(min=1, metavar="T", help="Forward passes: the prompt, then one token each.")]
+Prompt = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Text to start from; needs the model's tokenizer.json.")
+]
+Tokens = Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids to start from, instead of text.")]
+Context = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="TOKENS", help="Tokens that the cache has room for, by default as many as it takes."),
+]
+OnDevice = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="KIND", help="auto, emulated, cuda or cuda:INDEX; auto is CUDA where there is one."
+    ),
+]
+Schedule = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Order of the emulated device: timed, copies_first, copies_last or random(SEED)."
+    ),
+]
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="GPU whose figures the virtual clock has: rtx4090, h200 or laptop (which is the default)."
+    ),
+]
+Vram = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Device memory budget, such as 8GiB or 500MB; none by default.")
+]
+Host = Annotated[
+    HostMemory,
+    typer.Option(
+        help="pinned: a pinned copy of the layers; registered: the checkpoint's files, pinned as they are; staged: a "
+        "small ring that each layer passes through; auto: the best of them that is possible here, and it says which."
+    ),
+]
+Size = Annotated[
+    str, typer.Argument(metavar="MODEL", help="0.5b, 1.5b, 7b, 14b, 32b, 72b, or a directory with config.json.")
+]
+
+
+def memory_of(vram: str | None) -> int | None:
+    """The bytes that ``--vram`` asks for."""
+    return None if vram is None else parse_size(vram)
+
+
+def one_of(prompt: str | None, tokens: str | None) -> None:
+    """Refuse ``--prompt`` beside ``--tokens``."""
+    if prompt is not None and tokens is not None:
+        raise CommandError("--prompt and --tokens exclude each other; give one of them")
