@@ -12,6 +12,7 @@ uses the GPU shows no timeline that was measured on it.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import html
 import json
 import os
@@ -177,18 +178,41 @@ def _run(job: Job, one: Run, kept: Path) -> None:
 
 def _execute(notebook: Any, place: Path, scratch: Path, job: Job) -> None:
     """Run all cells in a new kernel, those after a failing one too."""
-    from nbclient import NotebookClient
-
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     own = {name: str(scratch / name.lower()) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
     env = {**os.environ, **own, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
     if job.device == WITHOUT:
         env["CUDA_VISIBLE_DEVICES"] = ""
-    client = NotebookClient(
+    client = _waking_client()(
         notebook, timeout=CELL_SECONDS, startup_timeout=180, iopub_timeout=60, allow_errors=True,
         kernel_name="python3", resources={"metadata": {"path": str(place)}},
     )  # fmt: skip
     client.execute(env=env)
+
+
+def _waking_client() -> Any:
+    """nbclient's client, made to hear every reply.
+
+    It answers an output widget with a message on the shell socket, past the event loop. A reply that arrives meanwhile
+    is then not noticed until the next one comes, so on a fast machine kernel and client wait for each other. A request
+    now and then brings that next reply.
+    """
+    from nbclient import NotebookClient
+
+    class WakingClient(NotebookClient):
+        async def async_execute_cell(self, *args: Any, **options: Any) -> Any:
+            waking = asyncio.ensure_future(self._wake())
+            try:
+                return await super().async_execute_cell(*args, **options)
+            finally:
+                waking.cancel()
+
+        async def _wake(self) -> None:
+            while True:
+                await asyncio.sleep(1)
+                self.kc.kernel_info()
+
+    return WakingClient
 
 
 def _look(cell: Any, job: Job, one: Run, by_hand: set[str]) -> None:
