@@ -12,7 +12,6 @@ uses the GPU shows no timeline that was measured on it.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import html
 import json
 import os
@@ -37,8 +36,8 @@ WITH, WITHOUT = "GPU", "emulated"
 SOLVED, BLANK = "solutions", "labs"
 __all__ = ["Job", "Run", "differences", "main", "measured", "run", "wrong_totals"]
 
-CELL_SECONDS = 300
-"""What one cell may take; only a hang takes as long."""
+NOTEBOOK_SECONDS = 600
+"""What one notebook may take; only a hang takes as long."""
 PICTURE = re.compile(r'<img class="xinfer-picture"[^>]* alt="([^"]*)"')
 EVENTS = re.compile(r"(\d[\d,]*) events? in ([\d.,]+)\s*(\S+) on ([^.]+)\.")
 MACHINE = r"""
@@ -151,17 +150,17 @@ def _run(job: Job, one: Run, kept: Path) -> None:
 
     lab = find_lab(ROOT, job.lab)
     one.most = sum(graded.points for graded in lab.graded if not graded.by_hand)
+    executed = kept / f"{job.name}.ipynb"
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(shutil.copytree(ROOT / job.folder / job.lab, Path(scratch) / job.lab))
-        notebook = nbformat.read(place / lab.name, as_version=4)
-        _execute(notebook, place, Path(scratch), job)
+        _execute(place / lab.name, executed, job.device)
+        notebook = nbformat.read(executed, as_version=4)
         by_hand = {graded.grade_id for graded in lab.graded if graded.by_hand}
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 _look(cell, job, one, by_hand)
         if job.folder == SOLVED and job.device == WITH:
             _html(notebook, place, Path(job.out) / f"{job.name}.html")
-    nbformat.write(notebook, kept / f"{job.name}.ipynb")
     sandbox = open_sandbox(job.sandbox, hidden=(ROOT,))
     one.sandbox = sandbox.words
     with Marker(sandbox) as marker:
@@ -176,43 +175,13 @@ def _run(job: Job, one: Run, kept: Path) -> None:
     one.faults += wrong_totals(one)
 
 
-def _execute(notebook: Any, place: Path, scratch: Path, job: Job) -> None:
-    """Run all cells in a new kernel, those after a failing one too."""
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    own = {name: str(scratch / name.lower()) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
-    env = {**os.environ, **own, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
-    if job.device == WITHOUT:
+def _execute(notebook: Path, executed: Path, device: str) -> None:
+    """Run all cells of ``notebook`` in a process of its own, and write them as they then are to ``executed``."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    if device == WITHOUT:
         env["CUDA_VISIBLE_DEVICES"] = ""
-    client = _waking_client()(
-        notebook, timeout=CELL_SECONDS, startup_timeout=180, iopub_timeout=60, allow_errors=True,
-        kernel_name="python3", resources={"metadata": {"path": str(place)}},
-    )  # fmt: skip
-    client.execute(env=env)
-
-
-def _waking_client() -> Any:
-    """nbclient's client, made to hear every reply.
-
-    It answers an output widget with a message on the shell socket, past the event loop. A reply that arrives meanwhile
-    is then not noticed until the next one comes, so on a fast machine kernel and client wait for each other. A request
-    now and then brings that next reply.
-    """
-    from nbclient import NotebookClient
-
-    class WakingClient(NotebookClient):
-        async def async_execute_cell(self, *args: Any, **options: Any) -> Any:
-            waking = asyncio.ensure_future(self._wake())
-            try:
-                return await super().async_execute_cell(*args, **options)
-            finally:
-                waking.cancel()
-
-        async def _wake(self) -> None:
-            while True:
-                await asyncio.sleep(1)
-                self.kc.kernel_info()
-
-    return WakingClient
+    command = [sys.executable, "-m", "tools.plain_run", notebook.name, str(executed)]
+    subprocess.run(command, cwd=notebook.parent, env=env, check=True, timeout=NOTEBOOK_SECONDS)
 
 
 def _look(cell: Any, job: Job, one: Run, by_hand: set[str]) -> None:
