@@ -8,7 +8,7 @@ import torch
 
 from tests.command_line import invoke, refused
 from tests.models import tiny
-from xinfer_lab.commands.bench import parse_counts
+from xinfer_lab.commands.bench import parse_codecs, parse_counts
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.qwen2.config import PUBLISHED
 from xinfer_lab.qwen2.layout import layer_layout
@@ -69,6 +69,15 @@ def test_bench_can_be_simulated():
 
 def test_bench_needs_enough_layers_to_stream():
     assert "fewer than 3 layers" in refused(invoke("bench", "7b", "--layers", "2", "--simulate"))
+
+
+def test_bench_takes_pools_and_codecs():
+    result = invoke("bench", "7b", "--layers", "6", "--vram", "6GiB", "--slots", "4", "--codecs", "3bit", "--simulate")
+    assert "streaming, 4 slots" in result.stdout and "compressed 3bit" in result.stdout
+    assert "2 slots" not in result.stdout and "4bit" not in result.stdout
+    assert "2 slots or more" in refused(invoke("bench", "7b", "--slots", "1", "--simulate"))
+    assert "no codec '5bit'" in refused(invoke("bench", "7b", "--codecs", "3bit,5bit", "--simulate"))
+    assert parse_codecs("") == ()
 
 
 @pytest.mark.parametrize(("text", "counts"), [("", ()), ("8192", (8192,)), (" 2, 3 ", (2, 3))])

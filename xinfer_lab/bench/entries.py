@@ -31,6 +31,7 @@ from xinfer_lab.residency.streaming import StreamingLayers
 from xinfer_lab.residency.weights import ModelWeights
 
 __all__ = [
+    "RESIDENT",
     "Entry",
     "budget_plan",
     "compressed_entry",
@@ -40,6 +41,9 @@ __all__ = [
     "serial_entry",
     "streaming_entry",
 ]
+
+RESIDENT = "resident"
+"""The row that all others are held against."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +63,7 @@ class Entry:
 
 def resident_entry() -> Entry:
     """Everything in device memory: what all others are held against."""
-    return Entry(name="resident", real=lambda _: resident_layers(), sized=lambda _: resident_layers())
+    return Entry(name=RESIDENT, real=lambda _: resident_layers(), sized=lambda _: resident_layers())
 
 
 def serial_entry(store: LayerStore) -> Entry:

@@ -112,6 +112,10 @@ class CudaDevice(Device):
         free = _free_streams.setdefault(self.torch_device, [])
         self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
 
+    def stream_of(self, queue: str) -> torch.cuda.Stream:
+        """The CUDA stream that is the queue of that name, for events of one's own."""
+        return self._streams[queue]
+
     def _warm_up(self) -> int:
         """Let the matrix library set itself up on the direct stream; returns the bytes that it keeps there."""
         with torch.cuda.stream(self._streams["direct"]), torch.inference_mode():
