@@ -50,13 +50,15 @@ RESIDENT = "resident"
 class Entry:
     """A residency by ``name``: ``real`` makes its layers on the card, ``sized`` on a device of sizes, for a workload.
 
-    ``options`` are those of the CUDA device; ``hides``: whether it is about hiding uploads behind
-    computing, which longer prefills show. Both factories may raise `RequestError` where a workload does not fit.
+    ``host_embedding``: whether the embedding stays on the host then. ``options`` are those of the CUDA device;
+    ``hides``: whether it is about hiding uploads behind computing, which longer prefills show. All of these functions
+    may raise `RequestError` where a workload does not fit.
     """
 
     name: str
     real: Callable[[Workload], SourceFactory]
     sized: Callable[[Workload], SourceFactory]
+    host_embedding: Callable[[Workload], bool] = lambda workload: False
     options: Mapping[str, Any] = field(default_factory=dict)
     hides: bool = False
 
@@ -103,9 +105,17 @@ def streaming_entry(store: LayerStore, pool: int) -> Entry:
     )
 
 
-def budget_plan(config: Qwen2Config, workload: Workload, budget: int, reserved: Mapping[str, int]) -> Plan:
-    """The plan for ``workload`` within ``budget`` bytes. Raises `RequestError` if not even two slots fit."""
-    return make_plan(config, Shape(workload.context, chunk=workload.chunk), budget, reserved=reserved)
+def budget_plan(
+    config: Qwen2Config,
+    workload: Workload,
+    budget: int,
+    reserved: Mapping[str, int],
+    host_embedding: bool | None = None,
+) -> Plan:
+    """The plan for ``workload`` within ``budget`` bytes, with the embedding where it says, or (None) where it is best.
+    Raises `RequestError` if not even two slots fit."""
+    shape = Shape(workload.context, chunk=workload.chunk)
+    return make_plan(config, shape, budget, reserved=reserved, host_embedding=host_embedding)
 
 
 def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int]) -> Entry:
@@ -131,6 +141,7 @@ def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int]) -
         name=f"planned, {format_bytes(budget)}",
         real=real,
         sized=lambda workload: planned_layers(plan(workload)),
+        host_embedding=lambda workload: plan(workload).host_embedding,
         options={"memory": budget},
     )
 
@@ -168,4 +179,10 @@ def compressed_entry(
     def sized(workload: Workload) -> SourceFactory:
         return planned_layers(plan(workload), encoded=encoded)
 
-    return Entry(name=name, real=real, sized=sized, options={} if budget is None else {"memory": budget})
+    return Entry(
+        name=name,
+        real=real,
+        sized=sized,
+        host_embedding=lambda workload: plan(workload).host_embedding,
+        options={} if budget is None else {"memory": budget},
+    )

@@ -112,11 +112,16 @@ def run_passes(
 
 
 def measure_model(
-    weights: ModelWeights, factory: SourceFactory, workload: Workload, open_device: Callable[[], Device]
+    weights: ModelWeights,
+    factory: SourceFactory,
+    workload: Workload,
+    open_device: Callable[[], Device],
+    *,
+    host_embedding: bool = False,
 ) -> Measured:
     """Open a device and a model on it, run ``workload``, close both. The first pass is not timed."""
     empty_cache()
-    with open_device() as device, _model(weights, device, factory, workload) as model:
+    with open_device() as device, _model(weights, device, factory, workload, host_embedding) as model:
         _forget(weights)
         _reset_peak(device)
         passes = workload.passes + workload.warm + (workload.tokens == 1 and workload.prompt > 0)
@@ -129,8 +134,12 @@ def measure_model(
         return Measured(seconds, logits, moved, peak, device.memory.use().peak)
 
 
-def _model(weights: ModelWeights, device: Device, factory: SourceFactory, workload: Workload) -> QwenModel:
-    return QwenModel(weights, device, factory, context=workload.context, chunk=workload.chunk)
+def _model(
+    weights: ModelWeights, device: Device, factory: SourceFactory, workload: Workload, host_embedding: bool
+) -> QwenModel:
+    return QwenModel(
+        weights, device, factory, context=workload.context, chunk=workload.chunk, host_embedding=host_embedding
+    )  # fmt: skip
 
 
 def _moved(device: Device, first: int) -> int:
@@ -139,10 +148,12 @@ def _moved(device: Device, first: int) -> int:
     return sum(record.dst.size for record in later if isinstance(record, Copy) and record.queue == "copy")
 
 
-def predict_model(config: Qwen2Config, factory: SourceFactory, workload: Workload, spec: GpuSpec) -> float:
+def predict_model(
+    config: Qwen2Config, factory: SourceFactory, workload: Workload, spec: GpuSpec, *, host_embedding: bool = False
+) -> float:
     """Seconds of a pass of ``workload`` by the virtual clock, in the middle of a run."""
     device = SimulatedDevice(spec, memory=None, check=False)
-    with device, _model(SizedWeights(config), device, factory, workload) as model:
+    with device, _model(SizedWeights(config), device, factory, workload, host_embedding) as model:
         short = Workload(workload.tokens, 2, workload.prompt)
         model.begin(6)
         seconds, _ = run_passes(short, config, model.forward, model.reset, lambda: device.now)

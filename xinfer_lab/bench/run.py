@@ -147,14 +147,17 @@ class Run:
         for workload in which:
             with self.row(entry.name, workload.name):
                 self.link_now()
+                host = entry.host_embedding(workload)
                 measured = measure_model(
-                    store, entry.real(workload), workload, lambda: CudaDevice(self.device.index or 0, **entry.options)
-                )
+                    store, entry.real(workload), workload,
+                    lambda: CudaDevice(self.device.index or 0, **entry.options), host_embedding=host,
+                )  # fmt: skip
                 pinned = self.link_now()
                 predicted = None
                 if self.calibrated:
                     spec = dataclasses.replace(self.spec, link_bandwidth=pinned if link is None else link)
-                    predicted = predict_model(self.config, entry.sized(workload), workload, spec)
+                    sized = entry.sized(workload)
+                    predicted = predict_model(self.config, sized, workload, spec, host_embedding=host)
                 if entry.name == RESIDENT:
                     self.reference[workload.name] = measured.logits
                 row = row_of(

@@ -89,7 +89,8 @@ def _measure_all(run: Run, store: LayerStore, weights: DrawnWeights) -> None:
     if settings.budget is not None:
         with contextlib.suppress(RequestError):
             for workload in reversed(which):
-                plan = budget_plan(run.config, workload, settings.budget, _reserved(run.device))
+                # Others keep the embedding on the GPU.
+                plan = budget_plan(run.config, workload, settings.budget, _reserved(run.device), host_embedding=False)
                 run.ideal[workload.name], kept = plan.moved, plan.resident
     run.link["to device, pinned, 1024 MiB, before the rows"] = run.link_now()
     run.measure(resident_entry(), store, which)

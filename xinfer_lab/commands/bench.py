@@ -119,22 +119,27 @@ def _simulate(config: Qwen2Config, settings: Settings, spec: GpuSpec) -> int:
     rows = []
     for workload in workloads(settings):
         rows += [
-            [name, workload.name, format_time(predict_model(config, factory, workload, spec)), format_bytes(moved)]
-            for name, factory, moved in _residencies(config, settings, workload)
+            [
+                name,
+                workload.name,
+                format_bytes(moved),
+                format_time(predict_model(config, factory, workload, spec, host_embedding=host)),
+            ]
+            for name, factory, moved, host in _residencies(config, settings, workload)
         ]
-    print_table(["", "pass", "expected", "moved a pass"], rows, left=2)
+    print_table(["", "pass", "moved a pass", "expected"], rows, left=2)
     return 0
 
 
 def _residencies(
     config: Qwen2Config, settings: Settings, workload: Workload
-) -> Sequence[tuple[str, SourceFactory, int]]:
+) -> Sequence[tuple[str, SourceFactory, int, bool]]:
     shape = Shape(workload.context, chunk=workload.chunk)
     everything = make_plan(config, shape, None)
     moved = config.num_hidden_layers * everything.layer_bytes
-    found = [("resident", resident_layers(), 0), ("serial, pinned", serial_layers(), moved)]
+    found = [("resident", resident_layers(), 0, False), ("serial, pinned", serial_layers(), moved, False)]
     found += [
-        (f"streaming, {pool} slots", streaming_layers(pool), moved)
+        (f"streaming, {pool} slots", streaming_layers(pool), moved, False)
         for pool in settings.pools
         if pool < config.num_hidden_layers
     ]
@@ -145,6 +150,6 @@ def _residencies(
             plan: Plan = make_plan(config, shape, settings.budget, compress=codec)
             kind = "planned" if plan.compress == "none" else f"compressed {codec}"
             name = f"{kind}, {format_bytes(settings.budget)}"
-            if not any(name == known for known, _, _ in found):
-                found.append((name, planned_layers(plan), plan.moved))
+            if not any(name == known for known, *_ in found):
+                found.append((name, planned_layers(plan), plan.moved, plan.host_embedding))
     return found
