@@ -6,11 +6,11 @@ import dataclasses
 import pytest
 import torch
 
-from xinfer_lab.bench import encoded_store, peers, run, store, suite
+from xinfer_lab.bench import encoded_store, files, peers, run, store, suite
 from xinfer_lab.bench.drawn import DrawnWeights
 from xinfer_lab.bench.entries import Entry, budget_plan
 from xinfer_lab.bench.measure import Workload, measure_model, predict_model, row_of
-from xinfer_lab.bench.rows import Report, Row, Timing
+from xinfer_lab.bench.rows import FIRST_TOKEN, FROM_FILE, Report, Row, Timing
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.gpu_spec import GPU_SPECS
 from xinfer_lab.qwen2 import SyntheticSpec
@@ -160,6 +160,32 @@ def test_a_peer_that_fails_is_noted_and_its_other_rows_too(config, without_gpu, 
     ]
     assert not report.failed
     assert "not today" in capsys.readouterr().err
+
+
+def test_a_checkpoint_runs_from_every_tier_and_is_deleted(config, without_gpu, monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "CudaDevice", Card)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self.clone())
+    rows = whole(config, codecs=(), pageable=False, file_layers=4, directory=tmp_path).rows
+    rows = [row for row in rows if row.workload in (FIRST_TOKEN, FROM_FILE)]
+    names = ["resident", "pin_memory() first", "streaming, registered", "streaming, pinned", "streaming, staged"]
+    assert [row.name for row in rows if row.workload == FIRST_TOKEN] == names
+    assert all(row.difference == 0 and row.link and row.timing is not None for row in rows), rows
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tier_that_fails_is_noted_and_the_others_run(config, without_gpu, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(files, "CudaDevice", Card)
+
+    def refused(self):
+        raise RuntimeError("no pinning here")
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", refused)
+    rows = whole(config, codecs=(), pageable=False, file_layers=4, directory=tmp_path).rows
+    broken = [row for row in rows if row.broken]
+    assert [row.name for row in broken] == ["pin_memory() first"]
+    assert "no pinning here" in broken[0].note
+    assert {row.name for row in rows if row.workload == FIRST_TOKEN and row.timing} >= {"resident", "streaming, staged"}
+    assert "no pinning here" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_said_and_not_timed(config, without_gpu):

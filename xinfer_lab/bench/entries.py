@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,6 +122,7 @@ def budget_plan(
 def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int]) -> Entry:
     """What fits into ``budget`` bytes stays, the rest streams. ``reserved``: what the card's device holds already."""
 
+    @functools.cache
     def plan(workload: Workload) -> Plan:
         found = budget_plan(store.config, workload, budget, reserved)
         if not found.streamed:
@@ -153,6 +155,7 @@ def compressed_entry(
     of them kept as fit."""
     name = f"compressed {encoded.codec}, " + ("2 slots" if budget is None else format_bytes(budget))
 
+    @functools.cache
     def plan(workload: Workload) -> Plan:
         layers = store.config.num_hidden_layers
         sizes = tuple(layer.nbytes for layer in encoded.layers)
