@@ -29,7 +29,7 @@ LINK_SIZES = (2**21, 2**26, 2**30)
 """Bytes of single copies: a page, a tensor, a layer."""
 
 _REPEATS = 5
-_WARM = 1.5
+_WARM = 2.0
 """Seconds of computing before the FLOP rate is taken."""
 
 
