@@ -1,22 +1,23 @@
 """A benchmark's residencies on a device without a GPU: each gives the resident run's bytes, and rows say what moved."""
 
+import contextlib
 import dataclasses
 
 import pytest
 import torch
 
-from xinfer_lab.bench import encoded_store, store, suite
+from xinfer_lab.bench import encoded_store, files, peers, run, store, suite
 from xinfer_lab.bench.drawn import DrawnWeights
-from xinfer_lab.bench.entries import budget_plan
+from xinfer_lab.bench.entries import Entry, budget_plan
 from xinfer_lab.bench.measure import Workload, measure_model, predict_model, row_of
-from xinfer_lab.bench.rows import Report, Row, Timing
+from xinfer_lab.bench.rows import FIRST_TOKEN, FROM_FILE, Report, Row, Timing
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.gpu_spec import GPU_SPECS
 from xinfer_lab.qwen2 import SyntheticSpec
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.factories import resident_layers, streaming_layers
 
-LINK = {"to device, pageable, 1024 MiB": 8e9}
+LINK = {"to device, pinned, 1024 MiB": 50e9, "to device, pageable, 1024 MiB": 8e9}
 SPEC = GPU_SPECS["h200"]
 
 
@@ -53,17 +54,25 @@ def without_gpu(monkeypatch):
     for module in (store, encoded_store):
         monkeypatch.setattr(module, "PinnedMemory", PlainMemory)
     monkeypatch.setattr(suite, "CudaDevice", Card)
-    monkeypatch.setattr(suite, "measure_pinned_rate", lambda device: 50e9)
+    monkeypatch.setattr(run, "CudaDevice", Card)
+    monkeypatch.setattr(run, "measure_pinned_rate", lambda device: 50e9)
+    monkeypatch.setattr(suite, "measure_link", lambda device: dict(LINK))
+    monkeypatch.setattr(suite, "measure_spec", lambda config, device, link, tokens: SPEC)
+    monkeypatch.setattr(suite, "machine", lambda device: {"gpu": "none"})
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+
+
+def whole(config, saved=None, **options):
+    """The report of a whole benchmark but for what only a card can say."""
+    settings = run.Settings(decode=2, prompt=3, prefills=(5,), pools=(2, 3), **{"peers": (), **options})
+    save = (lambda report: None) if saved is None else saved.append
+    return suite.run_suite(config, settings, torch.device("cpu"), save=save)
 
 
 def measured(config, **options):
-    """The rows of a whole benchmark but for what only a card can say."""
-    settings = suite.Settings(decode=2, prompt=3, prefills=(5,), pools=(2, 3), peers=(), **options)
-    run = suite._Suite(config, settings, torch.device("cpu"), lambda row: None)
-    weights = DrawnWeights(config, "cpu")
-    layers = store.LayerStore(weights)
-    suite._measure_all(run, layers, weights, SPEC, dict(LINK))
-    return run.rows
+    """Its rows."""
+    return whole(config, **options).rows
 
 
 def test_every_residency_gives_the_resident_runs_bytes(config, without_gpu):
@@ -77,6 +86,106 @@ def test_every_residency_gives_the_resident_runs_bytes(config, without_gpu):
         assert row.timing is not None, row
         assert row.difference == 0, row
         assert not row.failed
+
+
+def test_a_row_that_fails_is_noted_and_the_others_go_on(config, without_gpu, monkeypatch, capsys):
+    class Broken:
+        def __init__(self, *_):
+            raise ZeroDivisionError("the codec broke")
+
+    monkeypatch.setattr(suite, "EncodedStore", Broken)
+    saved = []
+    report = whole(config, saved, codecs=("3bit",))
+    broken = [row for row in report.rows if row.broken]
+    assert [(row.name, row.note) for row in broken] == [("compressed 3bit", "ZeroDivisionError: the codec broke")]
+    assert report.failed
+    assert report.complete
+    assert "serial, pageable" in {row.name for row in report.rows if row.timing is not None}
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_every_row_is_saved_as_soon_as_it_is_there(config, without_gpu):
+    saved = []
+    report = whole(config, saved, codecs=())
+    assert [len(one.rows) for one in saved] == list(range(1, len(report.rows) + 1))
+    assert not any(one.complete for one in saved)
+    assert saved[-1].targets
+
+
+def test_without_the_cards_figures_rows_are_measured_and_not_predicted(config, without_gpu, monkeypatch, capsys):
+    def broken(*_):
+        raise RuntimeError("no timer")
+
+    monkeypatch.setattr(suite, "measure_spec", broken)
+    rows = measured(config, codecs=())
+    assert rows[0].note == "RuntimeError: no timer"
+    timed = [row for row in rows if row.timing is not None]
+    assert timed and all(row.predicted is None for row in timed)
+    assert "no timer" in capsys.readouterr().err
+
+
+def test_without_a_resident_run_nothing_is_called_equal_to_it(config, without_gpu, monkeypatch, capsys):
+    def broken(*_):
+        raise RuntimeError("too large")
+
+    monkeypatch.setattr(suite, "resident_entry", lambda: Entry(name="resident", real=broken, sized=broken))
+    rows = measured(config, codecs=())
+    assert all(row.difference is None for row in rows)
+    assert "too large" in capsys.readouterr().err
+
+
+def test_a_peer_that_fails_is_noted_and_its_other_rows_too(config, without_gpu, monkeypatch, capsys):
+    class Fails:
+        setup = 1.0
+
+        def __init__(self, *_):
+            pass
+
+        def measure(self, workload):
+            raise ValueError("not today")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(run, "PeerModel", Fails)
+    monkeypatch.setattr(suite, "installed", lambda peer: True)
+    report = whole(config, codecs=(), peers=tuple(peer.name for peer in peers.PEERS))
+    failed = [(row.name, row.workload) for row in report.rows if row.peer]
+    assert failed == [
+        (peer.name, workload)
+        for pageable in (False, True)
+        for peer in peers.PEERS
+        if peer.pageable is pageable
+        for workload in ("decode", "prefill 5")
+    ]
+    assert not report.failed
+    assert "not today" in capsys.readouterr().err
+
+
+def test_a_checkpoint_runs_from_every_tier_and_is_deleted(config, without_gpu, monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "CudaDevice", Card)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self.clone())
+    rows = whole(config, codecs=(), pageable=False, file_layers=4, directory=tmp_path).rows
+    rows = [row for row in rows if row.workload in (FIRST_TOKEN, FROM_FILE)]
+    names = ["resident", "pin_memory() first", "streaming, registered", "streaming, pinned", "streaming, staged"]
+    assert [row.name for row in rows if row.workload == FIRST_TOKEN] == names
+    assert all(row.difference == 0 and row.link and row.timing is not None for row in rows), rows
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tier_that_fails_is_noted_and_the_others_run(config, without_gpu, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(files, "CudaDevice", Card)
+
+    def refused(self):
+        raise RuntimeError("no pinning here")
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", refused)
+    rows = whole(config, codecs=(), pageable=False, file_layers=4, directory=tmp_path).rows
+    broken = [row for row in rows if row.broken]
+    assert [row.name for row in broken] == ["pin_memory() first"]
+    assert "no pinning here" in broken[0].note
+    assert {row.name for row in rows if row.workload == FIRST_TOKEN and row.timing} >= {"resident", "streaming, staged"}
+    assert "no pinning here" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_said_and_not_timed(config, without_gpu):

@@ -8,7 +8,7 @@ import torch
 
 from tests.command_line import invoke, refused
 from tests.models import tiny
-from xinfer_lab.commands.bench import parse_counts
+from xinfer_lab.commands.bench import parse_codecs, parse_counts
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.qwen2.config import PUBLISHED
 from xinfer_lab.qwen2.layout import layer_layout
@@ -19,7 +19,7 @@ def test_a_plan_says_what_stays_what_streams_and_what_binds():
     result = invoke("plan", "32b", "--vram", "24GiB", "--gpu", "h200")
     assert result.exit_code == 0
     assert re.search(r"\d+ of 64 layers stay; \d+ stream through 2 slots", result.stdout)
-    for words in ("kv cache", "kernel workspace", "embedding, final norm, head", "peak", "decode", "link"):
+    for words in ("kv cache", "kernel workspace", "final norm, head", "The embedding stays", "peak", "decode", "link"):
         assert words in result.stdout
 
 
@@ -69,6 +69,16 @@ def test_bench_can_be_simulated():
 
 def test_bench_needs_enough_layers_to_stream():
     assert "fewer than 3 layers" in refused(invoke("bench", "7b", "--layers", "2", "--simulate"))
+
+
+def test_bench_takes_pools_and_codecs():
+    shape = ("bench", "7b", "--layers", "6", "--prefill", "", "--simulate")
+    result = invoke(*shape, "--vram", "3GiB", "--slots", "4", "--codecs", "3bit")
+    assert "streaming, 4 slots" in result.stdout and "compressed 3bit" in result.stdout
+    assert "2 slots" not in result.stdout and "4bit" not in result.stdout
+    assert "2 slots or more" in refused(invoke("bench", "7b", "--slots", "1", "--simulate"))
+    assert "no codec '5bit'" in refused(invoke("bench", "7b", "--codecs", "3bit,5bit", "--simulate"))
+    assert parse_codecs("") == ()
 
 
 @pytest.mark.parametrize(("text", "counts"), [("", ()), ("8192", (8192,)), (" 2, 3 ", (2, 3))])

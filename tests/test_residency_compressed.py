@@ -306,17 +306,18 @@ def test_other_weights_and_other_lists_are_refused(models: Models, coded: Coded)
 # Plans
 
 
+@pytest.mark.parametrize("host", [False, True])
 @pytest.mark.parametrize("codec", ["3bit", "4bit"])
-def test_a_plan_that_compresses_is_what_a_model_takes(models: Models, coded: Coded, codec: str) -> None:
+def test_a_plan_that_compresses_is_what_a_model_takes(models: Models, coded: Coded, codec: str, host: bool) -> None:
     spec, shape = tiny(LAYERS, hidden=64, heads=4, intermediate=96, **BF16), Shape(context=12, chunk=6)
     config, encoded = spec.config(), coded.weights(codec, spec)
     resident = models.resident(spec, torch.tensor([[5, 3, 60, 17, 2, 9]]), passes=3, context=12, chunk=6)
-    everything = make_plan(config, shape, None, compress=codec, encoded=encoded)
+    everything = make_plan(config, shape, None, compress=codec, encoded=encoded, host_embedding=host)
     assert everything.compress == "none" and everything.resident == LAYERS
     seen = set()
     for budget in range(everything.peak - 1, 0, -2048):
         try:
-            plan = make_plan(config, shape, budget, compress=codec, encoded=encoded)
+            plan = make_plan(config, shape, budget, compress=codec, encoded=encoded, host_embedding=host)
         except RequestError as error:
             assert "one layer and 2 slots of coded ones" in str(error)
             break
@@ -334,7 +335,7 @@ def test_a_plan_that_compresses_is_what_a_model_takes(models: Models, coded: Cod
             run = run_fixed(
                 lambda device, plan=plan: QwenModel(
                     CheckpointWeights(Checkpoint.open(models.path(spec))), device,
-                    planned_layers(plan, encoded=encoded), context=12, chunk=6,
+                    planned_layers(plan, encoded=encoded), context=12, chunk=6, host_embedding=plan.host_embedding,
                 ),
                 device, resident.tokens,
             )  # fmt: skip

@@ -16,14 +16,15 @@ import torch
 from tests.models import Models, assert_clean, assert_equal, uploads
 from tests.mutants import Statement, statements, without
 from xinfer_lab.device.cuda import CudaDevice
+from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import EarlyWait, HazardError, OutOfDeviceMemory
 from xinfer_lab.device.timeline import Timeline, TimelineEvent
-from xinfer_lab.qwen2 import Qwen2Config, SyntheticSpec, layer_layout
+from xinfer_lab.qwen2 import Checkpoint, Qwen2Config, SyntheticSpec, layer_layout
 from xinfer_lab.residency import serial, streaming
 from xinfer_lab.residency.factories import SourceFactory, resident_layers, serial_layers, streaming_layers
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import Run, greedy_run, run_fixed
-from xinfer_lab.residency.weights import SizedWeights
+from xinfer_lab.residency.weights import CheckpointWeights, SizedWeights
 
 pytestmark = pytest.mark.cuda
 
@@ -43,6 +44,20 @@ def resident(models: Models, spec: SyntheticSpec, prompt: torch.Tensor = PROMPT,
 
 
 # Parity
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_an_embedding_on_the_host_gives_the_same_bytes(models: Models, dtype: str) -> None:
+    spec = small(6, dtype=dtype)
+    right = resident(models, spec, context=64)
+
+    def load(device: Device) -> QwenModel:
+        weights = CheckpointWeights(Checkpoint.open(models.path(spec)))
+        return QwenModel(weights, device, streaming_layers(2), context=64, host_embedding=True)
+
+    with CudaDevice(check=True) as device:
+        assert_equal(right, greedy_run(load, device, PROMPT, PASSES))
+        assert "embedding" not in device.memory.use().holders
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

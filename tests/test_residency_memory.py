@@ -96,8 +96,9 @@ def test_tied_embeddings_are_held_once_by_name_and_config(models: Models, tied: 
 
     model = QwenModel(SizedWeights(config), device, make)
     assert device.memory.use().holders["resident"] == (1 if tied else 2) * table + 256
-    assert ("lm_head.weight" in model._resident) == (not tied)
-    views = list(model._resident.values())
+    outside = model._outside
+    assert (outside.head != outside.embedding) == (not tied)
+    views = list(dict.fromkeys((outside.embedding, outside.norm, outside.head)))
     assert len({view.offset for view in views}) == len(views)
     model.forward(PROMPT)
     written = {record.source.name for record in device.stream if isinstance(record, HostWrite)}
@@ -115,7 +116,7 @@ def test_an_untied_head_with_the_bytes_of_the_embedding_stays_its_own(models: Mo
     tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
     save_file(tensors, path / "model.safetensors")
     with EmulatedDevice() as device, QwenModel.load_streaming(path, device, 2) as model:
-        assert model._resident["lm_head.weight"] != model._resident["model.embed_tokens.weight"]
+        assert model._outside.head != model._outside.embedding
         model.forward(PROMPT)
         device.raise_hazards()
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.errors import BufferRangeError
 from xinfer_lab.device.gpu_spec import GPU_SPECS
-from xinfer_lab.device.records import Copy
+from xinfer_lab.device.records import Allocate, Copy, Dispatch
 from xinfer_lab.qwen2.config import PUBLISHED
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.qwen2.synthetic import SyntheticSpec
@@ -27,10 +28,12 @@ def weights(layers, dtype="float32", **shape):
     return SyntheticWeights(spec.config(), seed=layers)
 
 
-def run(source, factory, device, steps=4):
+def run(source, factory, device, steps=4, host_embedding=False):
     """Logits of a prompt of 5 tokens and then ``steps - 1`` of one, and the device's peak."""
     generator = torch.Generator().manual_seed(3)
-    model = QwenModel(source, device, factory, context=SHAPE.context, chunk=SHAPE.chunk)
+    model = QwenModel(
+        source, device, factory, context=SHAPE.context, chunk=SHAPE.chunk, host_embedding=host_embedding
+    )  # fmt: skip
     model.begin(steps)
     logits = [
         model.forward(torch.randint(0, 64, (1, 5 if step == 0 else 1), generator=generator)) for step in range(steps)
@@ -96,17 +99,21 @@ def test_streamed_layers_are_spread_evenly(layers, data):
     extra=st.integers(0, 4000),
     room=st.integers(2, 8),
     dtype=st.sampled_from(["float32", "bfloat16"]),
+    host=st.sampled_from([False, True, None]),
 )
-def test_the_plan_says_what_the_device_then_uses(layers, extra, room, dtype):
+def test_the_plan_says_what_the_device_then_uses(layers, extra, room, dtype, host):
     source = weights(layers, dtype)
     layer = layer_layout(source.config).nbytes
     base = sum(make_plan(source.config, SHAPE, None).always.values())
     budget = base + room * layer + min(extra, layer - 1)
-    plan = make_plan(source.config, SHAPE, budget)
-    assert plan.resident + plan.slots == min(room, layers) if plan.streamed else room >= layers
+    plan = make_plan(source.config, SHAPE, budget, host_embedding=host)
+    if not host:
+        assert plan.resident + plan.slots == min(room, layers) if plan.streamed else room >= layers
     assert plan.peak <= budget
     device = EmulatedDevice(memory=budget)
-    logits, peak = run(source, planned_layers(plan), device)
+    logits, peak = run(source, planned_layers(plan), device, host_embedding=plan.host_embedding)
+    assert not device.hazards
+    assert not device.state_faults
     assert peak <= plan.peak <= peak * 1.02 + 1
     assert compare_logits(run(source, resident_layers(), EmulatedDevice())[0], logits) == (True, 0.0)
 
@@ -114,9 +121,56 @@ def test_the_plan_says_what_the_device_then_uses(layers, extra, room, dtype):
 def test_a_budget_for_less_than_two_slots_is_refused_with_the_bytes_that_are_needed():
     config = weights(6).config
     base, layer = sum(make_plan(config, SHAPE, None).always.values()), layer_layout(config).nbytes
-    assert make_plan(config, SHAPE, base + 2 * layer).slots == 2
+    plan = make_plan(config, SHAPE, base + 2 * layer, host_embedding=False)
+    assert plan.slots == 2
     with pytest.raises(RequestError, match=r"are not enough: .* are needed besides the layers .* and 2 slots of"):
-        make_plan(config, SHAPE, base + 2 * layer - 1)
+        make_plan(config, SHAPE, base + 2 * layer - 1, host_embedding=False)
+    # Without the embedding there a smaller budget is enough, and of two refusals the first is heard.
+    assert make_plan(config, SHAPE, base + 2 * layer - 1).host_embedding
+    with pytest.raises(RequestError, match="are not enough"):
+        make_plan(config, SHAPE, layer)
+
+
+def test_the_embedding_goes_to_the_host_where_fewer_bytes_move_then():
+    config = weights(6).config
+    base, layer = sum(make_plan(config, SHAPE, None).always.values()), layer_layout(config).nbytes
+    table = config.vocab_size * config.hidden_size * config.dtype.itemsize
+    assert 2 * layer > table > layer / 4
+    least, best = base - table + 4 * layer, base + 4 * layer
+    assert make_plan(config, SHAPE, least).host_embedding
+    assert make_plan(config, SHAPE, least).resident == make_plan(config, SHAPE, best).resident
+    # Where it would make no difference, it stays where it is read fastest.
+    assert not make_plan(config, SHAPE, None).host_embedding
+    assert not make_plan(config, SHAPE, best).host_embedding
+
+
+def test_the_embedding_of_a_tied_model_stays_in_device_memory():
+    source = weights(6, tied=True)
+    base, layer = sum(make_plan(source.config, SHAPE, None).always.values()), layer_layout(source.config).nbytes
+    assert not make_plan(source.config, SHAPE, base + 3 * layer).host_embedding
+    with EmulatedDevice() as device, pytest.raises(RequestError, match="is its head too"):
+        run(source, resident_layers(), device, host_embedding=True)
+
+
+def test_an_embedding_on_the_host_takes_no_device_memory_and_is_read_by_the_kernel_alone():
+    source, device = weights(6), EmulatedDevice()
+    run(source, resident_layers(), device, host_embedding=True)
+    records = device.stream.records
+    held = next(r for r in records if isinstance(r, Allocate) and r.buffer == "embedding")
+    assert held.heap == "upload"
+    assert not any(isinstance(r, Copy) and r.src.buffer == "embedding" for r in records)
+    readers = {
+        r.kernel for r in records if isinstance(r, Dispatch) and "embedding" in {v.buffer for v in r.operands.values()}
+    }
+    assert readers == {"embed"}
+
+
+def test_other_operands_than_the_table_are_not_read_out_of_host_memory():
+    with EmulatedDevice() as device:
+        heap, out = device.create_upload_heap(1024), device.create_buffer(1024)
+        tokens, table = heap.view("int64", (1, 2)), heap.view("float32", (4, 8), 256)
+        with pytest.raises(BufferRangeError, match=r"operand 'tokens'.*kernels work on device memory only"):
+            device.direct_queue.dispatch("embed", tokens=tokens, weight=table, out=out.view("float32", (1, 2, 8)))
 
 
 def test_what_the_device_holds_already_is_taken_into_account():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
 from xinfer_lab.bench.drawn import DrawnWeights
+from xinfer_lab.bench.measure import prompt_of
 from xinfer_lab.device.cuda import CudaDevice
 from xinfer_lab.device.gpu_spec import KERNEL_COPY, GpuSpec
 from xinfer_lab.device.host_copy import copy_bytes
@@ -21,13 +23,13 @@ from xinfer_lab.residency.factories import resident_layers
 from xinfer_lab.residency.kernels import DECODER_LAYER
 from xinfer_lab.residency.model import QwenModel
 
-__all__ = ["LINK_SIZES", "measure_link", "measure_pinned_rate", "measure_spec"]
+__all__ = ["LINK_SIZES", "launch_gap", "measure_link", "measure_pinned_rate", "measure_spec", "submit_time"]
 
 LINK_SIZES = (2**21, 2**26, 2**30)
 """Bytes of single copies: a page, a tensor, a layer."""
 
 _REPEATS = 5
-_WARM = 1.5
+_WARM = 2.0
 """Seconds of computing before the FLOP rate is taken."""
 
 
@@ -50,7 +52,6 @@ def measure_link(device: torch.device) -> dict[str, float]:
     largest = max(LINK_SIZES)
     there, back = (torch.empty(largest, dtype=torch.uint8, device=device) for _ in range(2))
     pinned, other = PinnedMemory(largest), PinnedMemory(largest)
-    pageable = torch.zeros(largest, dtype=torch.uint8)
     rates = {}
     for size in LINK_SIZES:
         rates[f"to device, pinned, {size >> 20} MiB"] = size / _seconds(
@@ -60,10 +61,12 @@ def measure_link(device: torch.device) -> dict[str, float]:
     rates["both ways together, pinned, 1024 MiB"] = (
         2 * largest / _seconds(lambda: _both_ways(there, pinned, back, other))
     )
-    rates["to device, pageable, 1024 MiB"] = largest / _seconds(lambda: there.copy_(pageable))
     start = time.perf_counter()
-    copy_bytes(other.tensor, pageable)
+    copy_bytes(other.tensor, pinned.tensor)
     rates["host memory to pinned memory, several threads"] = largest / (time.perf_counter() - start)
+    # Of huge pages, as the layers have: memory of small ones is slower to read.
+    other.unpin()
+    rates["to device, pageable, 1024 MiB"] = largest / _seconds(lambda: there.copy_(other.tensor))
     pinned.close()
     other.close()
     return rates
@@ -96,10 +99,11 @@ def measure_spec(config: Qwen2Config, device: torch.device, link: dict[str, floa
     The FLOP rate is that of a decoder layer of ``config`` over ``tokens`` tokens, after a second of nothing else: a
     cold card is faster than one that its power limit holds back. The memory rate is that of a product of 1 GiB of
     weights with one vector. Launching and submitting are measured on layers too small to compute anything: what the
-    GPU takes for their kernels when they wait in line, and what the host takes to hand them over.
+    GPU takes for their kernels when they wait in line, and what the host takes to hand them over. Call it where the
+    rows will be measured, with as much memory pinned: a machine's cores may be slower then.
     """
     small, large = (link[f"to device, pinned, {size >> 20} MiB"] for size in (LINK_SIZES[0], LINK_SIZES[-1]))
-    launch, submit = _launch_times(config, device)
+    gap, submit = launch_gap(config, device), submit_time(config, device)
     cost, seconds = _layer_seconds(config, device, tokens)
     return GpuSpec(
         name=f"{torch.cuda.get_device_name(device)}, as measured",
@@ -107,10 +111,10 @@ def measure_spec(config: Qwen2Config, device: torch.device, link: dict[str, floa
         link_bandwidth=large,
         # What a small copy takes beyond its bytes.
         link_latency=max(0.0, LINK_SIZES[0] / small - LINK_SIZES[0] / large),
-        flops=cost.flops / max(seconds - launch * cost.launches, 1e-9),
+        flops=cost.flops / max(seconds - gap * cost.launches, 1e-9),
         memory_bandwidth=_memory_rate(device),
         launch_time=0.0,
-        launch_gap=launch,
+        launch_gap=gap,
         host_bandwidth=link["host memory to pinned memory, several threads"],
         submit_time=submit,
         kernel_copy=KERNEL_COPY,
@@ -125,11 +129,13 @@ def _memory_rate(device: torch.device) -> float:
 
 def _layer_seconds(config: Qwen2Config, device: torch.device, tokens: int) -> tuple[Cost, float]:
     """What a layer over ``tokens`` tokens costs, and the seconds that it takes once the card is warm."""
-    one = dataclasses.replace(config, num_hidden_layers=1, vocab_size=1024)
+    # Several layers a pass: between passes the card would rest, and cool down.
+    few = dataclasses.replace(config, num_hidden_layers=4, vocab_size=1024)
     opened = CudaDevice(device.index or 0, measure=True)
-    weights = DrawnWeights(one, device)
+    weights = DrawnWeights(few, device)
     with opened, QwenModel(weights, opened, resident_layers(), context=tokens, chunk=tokens) as model:
-        prompt = torch.zeros(1, tokens, dtype=torch.int64)
+        # Tokens that differ: on equal rows a matrix product takes less power, and a warm card is faster.
+        prompt = prompt_of(few, tokens)
         end = time.perf_counter() + _WARM
         while time.perf_counter() < end:
             model.reset()
@@ -147,31 +153,67 @@ def _is_layer(device: CudaDevice, index: int) -> bool:
     return isinstance(record, Dispatch) and record.kernel == DECODER_LAYER.name
 
 
-def _launch_times(config: Qwen2Config, device: torch.device) -> tuple[float, float]:
-    """Seconds of the GPU and of the host for one launch, from layers that hardly compute anything."""
-    layers = 48
+_IN_LINE = 12
+"""Layers whose launches a stream takes without making the host wait for room: it holds about a thousand."""
+
+
+def submit_time(config: Qwen2Config, device: torch.device) -> float:
+    """Seconds that the host takes for one launch, from as many layers as ``config`` has that hardly compute anything.
+
+    What a pass does besides launching is spread over its launches.
+    """
+    with _tiny_model(config, device, config.num_hidden_layers) as model:
+        times = []
+        for _ in range(4 * _REPEATS):
+            start = time.perf_counter()
+            _decode_step(model)
+            times.append(time.perf_counter() - start)
+        return statistics.median(times[_REPEATS:]) / _launches_of_a_step(model)
+
+
+def launch_gap(config: Qwen2Config, device: torch.device) -> float:
+    """Seconds that the GPU takes for one launch of a kernel that hardly computes anything."""
+    with _tiny_model(config, device, _IN_LINE) as model:
+        start = time.perf_counter()
+        for _ in range(_REPEATS):
+            _decode_step(model)
+        submitting = (time.perf_counter() - start) / _REPEATS
+        opened = model.device
+        assert isinstance(opened, CudaDevice)
+        times = []
+        for _ in range(_REPEATS):
+            # The GPU sleeps until all is submitted, so that what follows is its own time alone.
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            with torch.cuda.stream(opened.stream_of("direct")):
+                torch.cuda._sleep(int(2e9 * (2 * submitting + 0.01)))
+                first.record()
+                _decode_step(model)
+                last.record()
+            last.synchronize()
+            times.append(first.elapsed_time(last) / 1e3)
+        return float(statistics.median(times)) / _launches_of_a_step(model)
+
+
+@contextlib.contextmanager
+def _tiny_model(config: Qwen2Config, device: torch.device, layers: int) -> Iterator[QwenModel]:
     tiny = dataclasses.replace(
         config, num_hidden_layers=layers, hidden_size=256, intermediate_size=512, num_attention_heads=2,
         num_key_value_heads=1, vocab_size=1024, head_dim=128,
     )  # fmt: skip
     opened = CudaDevice(device.index or 0)
     with opened, QwenModel(DrawnWeights(tiny, device), opened, resident_layers(), context=64, chunk=8) as model:
-        token = torch.zeros(1, 1, dtype=torch.int64)
-        times = []
-        for _ in range(4 * _REPEATS):
-            start = time.perf_counter()
-            model.forward(token)
-            times.append(time.perf_counter() - start)
-        submit = statistics.median(times[_REPEATS:])
-        # The GPU sleeps until all is submitted, so that what follows is its own time alone.
-        stream = opened._streams["direct"]
-        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        with torch.cuda.stream(stream):
-            torch.cuda._sleep(int(2e9 * (2 * submit + 0.01)))
-            first.record(stream)
-        model.forward(token)
-        last.record(stream)
-        last.synchronize()
-        record = next(record for record in opened.stream if isinstance(record, Dispatch) and "kv" in record.operands)
-        launches = layers * DECODER_LAYER.cost(record.operands, record.params).launches
-        return first.elapsed_time(last) / 1e3 / launches, submit / launches
+        _decode_step(model)
+        yield model
+
+
+def _decode_step(model: QwenModel) -> None:
+    model.forward(torch.zeros(1, 1, dtype=torch.int64))
+
+
+def _launches_of_a_step(model: QwenModel) -> int:
+    """Run one more decode step; how many launches it is made of."""
+    device = model.device
+    first = len(device.stream)
+    _decode_step(model)
+    dispatches = [record for record in device.stream.records[first:] if isinstance(record, Dispatch)]
+    return sum(device.kernels[r.kernel].cost(r.operands, r.params).launches for r in dispatches)

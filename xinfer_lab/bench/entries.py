@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,7 @@ from xinfer_lab.residency.streaming import StreamingLayers
 from xinfer_lab.residency.weights import ModelWeights
 
 __all__ = [
+    "RESIDENT",
     "Entry",
     "budget_plan",
     "compressed_entry",
@@ -41,25 +43,30 @@ __all__ = [
     "streaming_entry",
 ]
 
+RESIDENT = "resident"
+"""The row that all others are held against."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """A residency by ``name``: ``real`` makes its layers on the card, ``sized`` on a device of sizes, for a workload.
 
-    ``options`` are those of the CUDA device; ``hides``: whether it is about hiding uploads behind
-    computing, which longer prefills show. Both factories may raise `RequestError` where a workload does not fit.
+    ``host_embedding``: whether the embedding stays on the host then. ``options`` are those of the CUDA device;
+    ``hides``: whether it is about hiding uploads behind computing, which longer prefills show. All of these functions
+    may raise `RequestError` where a workload does not fit.
     """
 
     name: str
     real: Callable[[Workload], SourceFactory]
     sized: Callable[[Workload], SourceFactory]
+    host_embedding: Callable[[Workload], bool] = lambda workload: False
     options: Mapping[str, Any] = field(default_factory=dict)
     hides: bool = False
 
 
 def resident_entry() -> Entry:
     """Everything in device memory: what all others are held against."""
-    return Entry(name="resident", real=lambda _: resident_layers(), sized=lambda _: resident_layers())
+    return Entry(name=RESIDENT, real=lambda _: resident_layers(), sized=lambda _: resident_layers())
 
 
 def serial_entry(store: LayerStore) -> Entry:
@@ -99,14 +106,23 @@ def streaming_entry(store: LayerStore, pool: int) -> Entry:
     )
 
 
-def budget_plan(config: Qwen2Config, workload: Workload, budget: int, reserved: Mapping[str, int]) -> Plan:
-    """The plan for ``workload`` within ``budget`` bytes. Raises `RequestError` if not even two slots fit."""
-    return make_plan(config, Shape(workload.context, chunk=workload.chunk), budget, reserved=reserved)
+def budget_plan(
+    config: Qwen2Config,
+    workload: Workload,
+    budget: int,
+    reserved: Mapping[str, int],
+    host_embedding: bool | None = None,
+) -> Plan:
+    """The plan for ``workload`` within ``budget`` bytes, with the embedding where it says, or (None) where it is best.
+    Raises `RequestError` if not even two slots fit."""
+    shape = Shape(workload.context, chunk=workload.chunk)
+    return make_plan(config, shape, budget, reserved=reserved, host_embedding=host_embedding)
 
 
 def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int]) -> Entry:
     """What fits into ``budget`` bytes stays, the rest streams. ``reserved``: what the card's device holds already."""
 
+    @functools.cache
     def plan(workload: Workload) -> Plan:
         found = budget_plan(store.config, workload, budget, reserved)
         if not found.streamed:
@@ -127,6 +143,7 @@ def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int]) -
         name=f"planned, {format_bytes(budget)}",
         real=real,
         sized=lambda workload: planned_layers(plan(workload)),
+        host_embedding=lambda workload: plan(workload).host_embedding,
         options={"memory": budget},
     )
 
@@ -138,6 +155,7 @@ def compressed_entry(
     of them kept as fit."""
     name = f"compressed {encoded.codec}, " + ("2 slots" if budget is None else format_bytes(budget))
 
+    @functools.cache
     def plan(workload: Workload) -> Plan:
         layers = store.config.num_hidden_layers
         sizes = tuple(layer.nbytes for layer in encoded.layers)
@@ -164,4 +182,10 @@ def compressed_entry(
     def sized(workload: Workload) -> SourceFactory:
         return planned_layers(plan(workload), encoded=encoded)
 
-    return Entry(name=name, real=real, sized=sized, options={} if budget is None else {"memory": budget})
+    return Entry(
+        name=name,
+        real=real,
+        sized=sized,
+        host_embedding=lambda workload: plan(workload).host_embedding,
+        options={} if budget is None else {"memory": budget},
+    )

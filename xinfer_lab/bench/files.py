@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
 
 from xinfer_lab.bench.drawn import DrawnWeights, write_drawn_checkpoint
-from xinfer_lab.bench.measure import Logits, Measured, Workload, row_of, run_passes
-from xinfer_lab.bench.rows import Row, Timing
+from xinfer_lab.bench.measure import Logits, Measured, Workload, empty_cache, row_of, run_passes
+from xinfer_lab.bench.rows import FIRST_TOKEN, FROM_FILE, Row, Timing
 from xinfer_lab.device.cuda import CudaDevice
 from xinfer_lab.device.errors import DeviceError
 from xinfer_lab.device.records import Source
@@ -23,44 +25,51 @@ from xinfer_lab.residency.factories import SourceFactory, resident_layers, strea
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.weights import CheckpointWeights, ModelWeights
 
-__all__ = ["FIRST_TOKEN", "file_rows"]
+__all__ = ["file_rows"]
 
-FIRST_TOKEN = "from file to first token"
-"""The workload: from opening the checkpoint, its pages in the system's file cache, to the logits of a prompt."""
-
-FROM_FILE = "out of the file"
 _PROMPT = 16
+_TIERS = ("registered", "pinned", "staged")
 
 
 def file_rows(config: Qwen2Config, directory: Path, layers: int, passes: int, device: torch.device) -> Iterator[Row]:
-    """Write ``layers`` layers of ``config`` as a checkpoint to ``directory``, then run it from every tier.
+    """Write ``layers`` layers of ``config`` as a checkpoint below ``directory``, run it from every tier, delete it.
 
     Two rows each: the time to the first token, and decode steps. ``pin_memory() first`` is what offloaders do: every
-    layer goes through torch's pinned allocator before anything runs; then it streams as ours does.
+    layer goes through torch's pinned allocator before anything runs; then it streams as ours does. A row that fails
+    says why. Raises OSError where the checkpoint cannot be written.
     """
     cut = dataclasses.replace(config, num_hidden_layers=layers)
     weights = DrawnWeights(cut, device)
-    write_drawn_checkpoint(directory, weights)
-    weights.forget()
-    workload = Workload(1, passes, _PROMPT)
-    start, resident = _run(directory, workload, device, resident_layers())
-    yield from _pair("resident", start, workload, resident, resident.logits)
-    start, found = _run(directory, workload, device, streaming_layers(2, "registered"), _PinnedFirst)
-    yield from _pair("pin_memory() first", start, workload, found, resident.logits)
-    for tier in ("registered", "pinned", "staged"):
-        name = f"streaming, {tier}"
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="checkpoint-", dir=directory) as made:
+        write_drawn_checkpoint(Path(made), weights)
+        weights.forget()
+        yield from _rows(Path(made), Workload(1, passes, _PROMPT), device)
+
+
+def _rows(directory: Path, workload: Workload, device: torch.device) -> Iterator[Row]:
+    ways: list[tuple[str, SourceFactory, Callable[[Checkpoint], ModelWeights]]] = [
+        ("resident", resident_layers(), CheckpointWeights),
+        ("pin_memory() first", streaming_layers(2, "registered"), _PinnedFirst),
+    ]
+    ways += [(f"streaming, {tier}", streaming_layers(2, tier), CheckpointWeights) for tier in _TIERS]
+    reference: Logits | None = None
+    for name, make, read in ways:
         try:
-            start, found = _run(directory, workload, device, streaming_layers(2, tier))
-        except (DeviceError, RequestError) as error:
-            yield Row(name=name, workload=FIRST_TOKEN, note=str(error))
-        else:
-            yield from _pair(name, start, workload, found, resident.logits)
-
-
-def _pair(name: str, start: float, workload: Workload, found: Measured, reference: Logits) -> Iterator[Row]:
-    decode = row_of(name, workload, found, reference)
-    yield dataclasses.replace(decode, workload=FIRST_TOKEN, timing=Timing.of([start]), moved=None)
-    yield dataclasses.replace(decode, workload=f"decode, {FROM_FILE}")
+            start, found = _run(directory, workload, device, make, read)
+        except Exception as error:
+            known = isinstance(error, (DeviceError, RequestError))
+            if not known:
+                traceback.print_exc()
+            yield Row(name=name, workload=FIRST_TOKEN, note=f"{type(error).__name__}: {error}", broken=not known)
+            continue
+        finally:
+            empty_cache()
+        if name == "resident":
+            reference = found.logits
+        decode = row_of(name, workload, found, reference)
+        yield dataclasses.replace(decode, workload=FIRST_TOKEN, timing=Timing.of([start]), moved=None)
+        yield dataclasses.replace(decode, workload=FROM_FILE)
 
 
 def _run(

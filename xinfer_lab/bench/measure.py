@@ -21,7 +21,17 @@ from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import compare_logits
 from xinfer_lab.residency.weights import ModelWeights, SizedWeights
 
-__all__ = ["Logits", "Measured", "Workload", "measure_model", "predict_model", "prompt_of", "row_of", "run_passes"]
+__all__ = [
+    "Logits",
+    "Measured",
+    "Workload",
+    "empty_cache",
+    "measure_model",
+    "predict_model",
+    "prompt_of",
+    "row_of",
+    "run_passes",
+]
 
 Logits = list[torch.Tensor]
 """Of each pass, on the host."""
@@ -32,13 +42,15 @@ class Workload:
     """Passes over ``tokens`` new tokens each, ``passes`` of them timed.
 
     A prefill (``tokens`` over 1) begins a new sequence each time; a decode step follows a prompt of ``prompt`` tokens
-    and the steps before. One pass more warms up, unless ``warm`` is False: then what comes before has to do.
+    and the steps before. One pass more warms up, unless ``warm`` is False: then what comes before has to do. Once the
+    timed passes have taken ``limit`` seconds, no further one begins.
     """
 
     tokens: int
     passes: int
     prompt: int = 0
     warm: bool = True
+    limit: float = float("inf")
 
     @property
     def name(self) -> str:
@@ -82,10 +94,13 @@ def run_passes(
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[tuple[float, ...], Logits]:
     """Seconds of the timed passes of ``workload``, and the logits of all. ``forward`` blocks until they are there."""
-    seconds, logits = [], []
+    seconds: list[float] = []
+    logits: Logits = []
     if workload.tokens == 1 and workload.prompt:
         forward(prompt_of(config, workload.prompt))
     for number in range(workload.passes + workload.warm):
+        if sum(seconds) >= workload.limit:
+            break
         if workload.tokens > 1:
             reset()
         tokens = prompt_of(config, workload.tokens) if workload.tokens > 1 else torch.tensor([[number]])
@@ -97,11 +112,16 @@ def run_passes(
 
 
 def measure_model(
-    weights: ModelWeights, factory: SourceFactory, workload: Workload, open_device: Callable[[], Device]
+    weights: ModelWeights,
+    factory: SourceFactory,
+    workload: Workload,
+    open_device: Callable[[], Device],
+    *,
+    host_embedding: bool = False,
 ) -> Measured:
     """Open a device and a model on it, run ``workload``, close both. The first pass is not timed."""
-    _empty_cache()
-    with open_device() as device, _model(weights, device, factory, workload) as model:
+    empty_cache()
+    with open_device() as device, _model(weights, device, factory, workload, host_embedding) as model:
         _forget(weights)
         _reset_peak(device)
         passes = workload.passes + workload.warm + (workload.tokens == 1 and workload.prompt > 0)
@@ -114,8 +134,12 @@ def measure_model(
         return Measured(seconds, logits, moved, peak, device.memory.use().peak)
 
 
-def _model(weights: ModelWeights, device: Device, factory: SourceFactory, workload: Workload) -> QwenModel:
-    return QwenModel(weights, device, factory, context=workload.context, chunk=workload.chunk)
+def _model(
+    weights: ModelWeights, device: Device, factory: SourceFactory, workload: Workload, host_embedding: bool
+) -> QwenModel:
+    return QwenModel(
+        weights, device, factory, context=workload.context, chunk=workload.chunk, host_embedding=host_embedding
+    )  # fmt: skip
 
 
 def _moved(device: Device, first: int) -> int:
@@ -124,10 +148,12 @@ def _moved(device: Device, first: int) -> int:
     return sum(record.dst.size for record in later if isinstance(record, Copy) and record.queue == "copy")
 
 
-def predict_model(config: Qwen2Config, factory: SourceFactory, workload: Workload, spec: GpuSpec) -> float:
+def predict_model(
+    config: Qwen2Config, factory: SourceFactory, workload: Workload, spec: GpuSpec, *, host_embedding: bool = False
+) -> float:
     """Seconds of a pass of ``workload`` by the virtual clock, in the middle of a run."""
     device = SimulatedDevice(spec, memory=None, check=False)
-    with device, _model(SizedWeights(config), device, factory, workload) as model:
+    with device, _model(SizedWeights(config), device, factory, workload, host_embedding) as model:
         short = Workload(workload.tokens, 2, workload.prompt)
         model.begin(6)
         seconds, _ = run_passes(short, config, model.forward, model.reset, lambda: device.now)
@@ -148,7 +174,9 @@ def row_of(
     """The row of ``measured``, held against the logits ``reference`` of the resident run."""
     difference = None
     if reference is not None:
-        difference = compare_logits(reference[: len(measured.logits)], measured.logits)[1]
+        # A row with a limit may have fewer passes than the others.
+        both = min(len(reference), len(measured.logits))
+        difference = compare_logits(reference[:both], measured.logits[:both])[1]
     return Row(
         name=name,
         workload=workload.name,
@@ -164,7 +192,8 @@ def row_of(
     )
 
 
-def _empty_cache() -> None:
+def empty_cache() -> None:
+    """Give back what nobody holds any more, also what torch keeps for the next allocation."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from xinfer_lab.bench.measure import Measured, Workload, run_passes
+from xinfer_lab.bench.measure import Measured, Workload, empty_cache, run_passes
 from xinfer_lab.bench.store import LayerStore
 from xinfer_lab.qwen2.layout import layer_layout, resident_tensors
 
-__all__ = ["PEERS", "Peer", "installed", "measure_peer"]
+__all__ = ["PEERS", "Peer", "PeerModel", "installed"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
     """A way of moving layers: ``needs`` is the package that it is made of besides transformers, ``place`` puts a model
-    where that way wants it. ``pageable``: its weights lie in ordinary memory, as loading leaves them; ``own``: in a
-    copy of its own there, which it pins itself."""
+    where that way wants it. ``pageable``: its weights lie in ordinary memory, as loading leaves them; else they are
+    pinned already, as such a way would do itself."""
 
     name: str
     needs: str
     place: Callable[[Any, torch.device, int], object]
     pageable: bool = False
-    own: bool = False
 
 
 def installed(peer: Peer) -> bool:
@@ -39,38 +39,52 @@ def installed(peer: Peer) -> bool:
     return all(importlib.util.find_spec(name) is not None for name in ("transformers", peer.needs))
 
 
-def measure_peer(peer: Peer, store: LayerStore, workload: Workload, device: torch.device, kept: int) -> Measured:
-    """Run ``workload``. ``kept``: layers that stay on the GPU, where the peer can keep some."""
-    torch.cuda.empty_cache()
-    before = torch.cuda.memory_allocated(device)
-    model = _model(store, device, own=peer.own)
-    handle = peer.place(model, device, kept)
-    transformers = importlib.import_module("transformers")
-    caches: list[Any] = [transformers.DynamicCache()]
+class PeerModel:
+    """transformers' model moved by ``peer``, ready for any number of workloads. ``kept``: layers that stay on the GPU,
+    where the peer can keep some."""
 
-    def forward(tokens: torch.Tensor) -> torch.Tensor:
+    def __init__(self, peer: Peer, store: LayerStore, device: torch.device, kept: int) -> None:
+        empty_cache()
+        self._store, self._device = store, device
+        self._before = torch.cuda.memory_allocated(device)
+        start = time.perf_counter()
+        self._model = _model(store, device)
+        self._handle = peer.place(self._model, device, kept)
+        self.setup = time.perf_counter() - start
+        stay = kept if peer.place is _device_map else 0
+        moved = (store.config.num_hidden_layers - stay) * layer_layout(store.config).weight_nbytes
+        self._moved = 0 if peer.place is _resident else moved
+        self._cache: Any = None
+
+    def measure(self, workload: Workload) -> Measured:
+        """Run ``workload``, the first pass untimed."""
+        self._reset()
+        torch.cuda.reset_peak_memory_stats(self._device)
+        seconds, logits = run_passes(workload, self._store.config, self._forward, self._reset)
+        peak = torch.cuda.max_memory_allocated(self._device) - self._before
+        self._cache = None
+        return Measured(seconds, logits, self._moved, peak, None)
+
+    def _reset(self) -> None:
+        self._cache = importlib.import_module("transformers").DynamicCache()
+
+    def _forward(self, tokens: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():
-            out = model(
-                input_ids=tokens.to(device), past_key_values=caches[0], use_cache=True, logits_to_keep=1
-            )  # fmt: skip
+            out = self._model(
+                input_ids=tokens.to(self._device), past_key_values=self._cache, use_cache=True, logits_to_keep=1
+            )
             logits: torch.Tensor = out.logits.cpu()
             return logits
 
-    def reset() -> None:
-        caches[0] = transformers.DynamicCache()
-
-    torch.cuda.reset_peak_memory_stats(device)
-    seconds, logits = run_passes(workload, store.config, forward, reset)
-    peak = torch.cuda.max_memory_allocated(device) - before
-    del handle
-    moved = (store.config.num_hidden_layers - (kept if peer.place is _device_map else 0)) * layer_layout(
-        store.config
-    ).weight_nbytes
-    return Measured(seconds, logits, 0 if peer.place is _resident else moved, peak, None)
+    def close(self) -> None:
+        """Let go of the model."""
+        torch.cuda.synchronize(self._device)
+        self._model = self._handle = self._cache = None
+        empty_cache()
 
 
-def _model(store: LayerStore, device: torch.device, *, own: bool) -> Any:
-    """transformers' model with its layers as views of the store (or copies of them), everything else on the GPU."""
+def _model(store: LayerStore, device: torch.device) -> Any:
+    """transformers' model with its layers as views of the store, everything else on the GPU."""
     transformers = importlib.import_module("transformers")
     config = transformers.Qwen2Config.from_dict(store.config.to_dict())
     config._attn_implementation = "sdpa"
@@ -80,11 +94,8 @@ def _model(store: LayerStore, device: torch.device, *, own: bool) -> Any:
         place.name: store.bytes(place.name).to(device, copy=True).view(store.config.dtype).view(place.shape)
         for place in resident_tensors(store.config).tensors
     }
-    layers = {
-        name: store.tensor(name).clone() if own else store.tensor(name)
-        for name in model.state_dict()
-        if name.startswith("model.layers.")
-    }
+    store.forget()
+    layers = {name: store.tensor(name) for name in model.state_dict() if name.startswith("model.layers.")}
     model.load_state_dict({**outside, **layers}, assign=True, strict=False)
     model.requires_grad_(False)
     # Its frequencies are no weights, and were left on "meta".
@@ -114,10 +125,13 @@ def _device_map(model: Any, device: torch.device, kept: int) -> object:
 
 def _group_offload(model: Any, device: torch.device, _: int) -> object:
     hooks = importlib.import_module("diffusers.hooks")
+    # What is not in a block is moved with every pass too; the embedding stays on the GPU here, as with all others.
+    embedding, model.model.embed_tokens = model.model.embed_tokens, torch.nn.Identity()
     hooks.apply_group_offloading(
         model.model, onload_device=device, offload_device=torch.device("cpu"), offload_type="block_level",
         num_blocks_per_group=1, use_stream=True,
     )  # fmt: skip
+    model.model.embed_tokens = embedding
     return None
 
 
@@ -182,7 +196,7 @@ def _prefetch(model: Any, device: torch.device, _: int) -> object:
 PEERS = (
     Peer(name="transformers, resident", needs="transformers", place=_resident),
     Peer(name="prefetching offloader, 2 ahead", needs="transformers", place=_prefetch),
-    Peer(name="diffusers group offloading", needs="diffusers", place=_group_offload, own=True),
+    Peer(name="diffusers group offloading", needs="diffusers", place=_group_offload),
     Peer(name="accelerate device_map", needs="accelerate", place=_device_map, pageable=True),
     Peer(name="accelerate cpu_offload", needs="accelerate", place=_cpu_offload, pageable=True),
 )

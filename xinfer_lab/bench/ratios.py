@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from xinfer_lab.bench.rows import Report, Row, is_steady
+from xinfer_lab.bench.targets import PEERS, link_of
 
 __all__ = ["WATERFALL", "ratios", "waterfall"]
 
 WATERFALL = ("serial, pageable", "serial, pinned", "streaming, 2 slots", "planned", "compressed")
 """What takes a run from naive to best, step by step, by the beginning of each row's name."""
-
-_PEERS = ("prefetching offloader", "diffusers group offloading", "accelerate")
 
 
 def waterfall(report: Report, workload: str) -> list[Row]:
@@ -24,10 +23,9 @@ def waterfall(report: Report, workload: str) -> list[Row]:
 
 def ratios(report: Report) -> dict[str, float]:
     """Figures by name; those whose rows were not measured are left out."""
-    link = report.spec["link_bandwidth"]
     found: dict[str, float] = {}
     for workload in dict.fromkeys(row.workload for row in report.rows):
-        found |= _of(report, workload, link)
+        found |= _of(report, workload)
     for row in report.rows:
         if row.timing is not None and row.predicted is not None and is_steady(row.timing):
             found[f"predicted over measured: {row.name}, {row.workload}"] = row.predicted / row.timing.median
@@ -41,7 +39,7 @@ def _seconds(row: Row) -> float:
     return row.timing.median
 
 
-def _of(report: Report, workload: str, link: float) -> dict[str, float]:
+def _of(report: Report, workload: str) -> dict[str, float]:
     found: dict[str, float] = {}
 
     def ratio(name: str, above: Row | None, below: Row | None) -> None:
@@ -51,16 +49,17 @@ def _of(report: Report, workload: str, link: float) -> dict[str, float]:
     resident, serial = report.find("resident", workload), report.find("serial, pinned", workload)
     streaming, pageable = report.find("streaming, 2 slots", workload), report.find("serial, pageable", workload)
     if streaming is not None and streaming.rate is not None and workload == "decode":
-        found[f"{workload}: streaming's bytes a second over the link's"] = streaming.rate / link
+        found[f"{workload}: streaming's bytes a second over the link's"] = streaming.rate / link_of(report, streaming)
     ratio("streaming over resident", streaming, resident)
     ratio("pageable serial over pinned serial", pageable, serial)
     ratio("pinned serial over streaming", serial, streaming)
     rows = [row for row in report.rows if row.workload == workload and row.timing is not None]
-    peers = [row for row in rows if row.name.startswith(_PEERS)]
+    peers = [row for row in rows if row.name.startswith(PEERS)]
     ratio("best peer over streaming", min(peers, key=_seconds, default=None), streaming)
     best = [row for row in rows if row.name.startswith(("planned", "compressed", "streaming, 2"))]
     ratio("pageable serial over our best", pageable, min(best, key=_seconds, default=None))
     for row in rows:
+        link = link_of(report, row)
         if row.name.startswith(("planned", "compressed")) and row.bound is not None:
             found[f"{workload}: {row.name}, time over bound"] = _seconds(row) / row.bound
         if (
@@ -73,9 +72,10 @@ def _of(report: Report, workload: str, link: float) -> dict[str, float]:
             found[f"{workload}: {row.name}, bytes of plain weights a second over the link's"] = effective
         if row.name.startswith("compressed") and not row.name.endswith("slots"):
             plain = next((other for other in rows if other.name.startswith("planned") and other.moved), None)
-            if plain is not None and plain.moved is not None:
-                ideal = plain.moved / link
-                found[f"{workload}: an ideal peer of the same budget over {row.name}"] = ideal / _seconds(row)
+            moved = report.settings.get("ideal_peer_moves", {}).get(workload, plain.moved if plain else None)
+            if moved:
+                name = f"{workload}: an ideal peer of the same budget over {row.name}"
+                found[name] = moved / link / _seconds(row)
         tier = row.name.removeprefix("streaming, ")
         if tier in ("registered", "pinned", "staged") and row.rate is not None:
             found[f"{workload}: {row.name}, bytes a second over the link's"] = row.rate / link

@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Report", "Row", "Timing", "is_steady"]
+__all__ = ["FIRST_TOKEN", "FROM_FILE", "Report", "Row", "Timing", "is_steady"]
+
+FIRST_TOKEN = "from file to first token"
+"""The workload: from opening a checkpoint, its pages in the system's file cache, to the logits of a prompt."""
+
+FROM_FILE = "decode, out of the file"
+"""The workload: decode steps whose layers come out of a checkpoint's files."""
 
 STEADY = 0.03
 """A row whose passes differ by less than this share of their median is steady: a prediction is held against it."""
@@ -46,8 +52,10 @@ class Row:
     ``moved``: bytes of weights that a pass moves over the link (None: not known). ``peak``, ``planned``: bytes of
     device memory at most in use, as the allocator saw it and as the plan had it. ``difference``: the largest absolute
     difference of the logits from those of the resident run (NaN where bytes differ without one; None where there is
-    nothing to compare with). ``predicted``: seconds by the virtual clock; ``bound``: the least that is possible.
-    ``note``: what one should know, such as why there is no time (then ``timing`` is None).
+    nothing to compare with). ``predicted``: seconds by the virtual clock; ``bound``: the least that is possible;
+    ``link``: bytes a second of the pinned link as measured just before and just after the row (their mean).
+    ``note``: what one should know, such as why there is no time (then ``timing`` is None); ``broken``: that an error
+    ended it which nobody foresaw.
     """
 
     name: str
@@ -61,6 +69,8 @@ class Row:
     bound: float | None = None
     peer: bool = False
     note: str = ""
+    link: float | None = None
+    broken: bool = False
 
     @property
     def failed(self) -> bool:
@@ -76,7 +86,8 @@ class Row:
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """A whole run. ``machine`` and ``settings`` say what was measured where; ``link`` the link's measurements by name;
-    ``spec`` the GPU's measured figures; ``ratios`` what the targets are held against."""
+    ``spec`` the GPU's measured figures; ``ratios`` what the rows come to; ``targets`` which figures were to be reached
+    and whether they were (`xinfer_lab.bench.targets`). ``complete``: the run came to its end."""
 
     machine: Mapping[str, str]
     settings: Mapping[str, Any]
@@ -85,11 +96,18 @@ class Report:
     rows: Sequence[Row]
     setup: Mapping[str, float] = field(default_factory=dict)
     ratios: Mapping[str, float] = field(default_factory=dict)
+    targets: Sequence[Mapping[str, Any]] = ()
+    complete: bool = True
 
     @property
     def failed(self) -> bool:
-        """Whether one of our rows is not the resident run's bytes."""
-        return any(row.failed for row in self.rows)
+        """Whether one of our rows is not the resident run's bytes, or ended with an error that nobody foresaw."""
+        return any(row.failed or (row.broken and not row.peer) for row in self.rows)
+
+    @property
+    def layer_bytes(self) -> int:
+        """Bytes of all layers together; 0 if they are not known."""
+        return int(self.settings.get("model", {}).get("layer_bytes", 0))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data; NaN differences become the text "nan"."""

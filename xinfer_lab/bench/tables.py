@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xinfer_lab.bench.ratios import waterfall
 from xinfer_lab.bench.rows import Report, Row
+from xinfer_lab.bench.targets import table, verdicts
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.scale import format_time
@@ -83,6 +84,7 @@ def markdown(report: Report) -> str:
         lines += [f"The link's rate changed by {100 * change:.0f} % between rows: others use it too. Run again.", ""]
     notes = [f"* {row.name}, {row.workload}: {row.note}" for row in report.rows if row.note]
     lines += [*notes, ""] if notes else []
+    lines += _table(("to reach", "wanted", "measured", "", "max abs diff", "rows"), table(verdicts(report)))
     lines += _table(("ratio", ""), [(name, f"{value:.3f}") for name, value in report.ratios.items()])
     return "\n".join(lines)
 

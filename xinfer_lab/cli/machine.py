@@ -24,6 +24,11 @@ def bench(
     ] = "8192,16384",
     decode: Annotated[int, typer.Option(min=1, metavar="K", help="Decode steps to measure.")] = 5,
     vram: Vram = None,
+    slots: Annotated[
+        str,
+        typer.Option(metavar="N,N", help="Slots of each pool to stream through; others are held against 2."),
+    ] = "2,3",
+    codecs: Annotated[str, typer.Option(metavar="C,C", help="Codecs to measure; '' for none.")] = "4bit,3bit",
     peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Measure what others do too.")] = True,
     pageable: Annotated[
         bool,
@@ -42,14 +47,14 @@ def bench(
     byte, and with what the virtual clock expects of the card. Exit status 1: a row's bytes differ.
     """
     memory = memory_of(vram)
-    from xinfer_lab.bench.suite import Settings
+    from xinfer_lab.bench.run import Settings
     from xinfer_lab.commands import bench as command
-    from xinfer_lab.commands.bench import parse_counts
+    from xinfer_lab.commands.bench import parse_codecs, parse_counts
 
     chosen: dict[str, Any] = {} if peers else {"peers": ()}
     settings = Settings(
         decode=decode, prefills=parse_counts(prefill), budget=memory, pageable=pageable, file_layers=file_layers,
-        directory=out / "checkpoint", **chosen,
+        pools=parse_counts(slots, "a pool", "slots"), codecs=parse_codecs(codecs), directory=out, **chosen,
     )  # fmt: skip
     return command.bench(model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu)
 

@@ -13,8 +13,10 @@ import typer
 
 from xinfer_lab.bench.measure import Workload, predict_model
 from xinfer_lab.bench.rows import Report, Row
-from xinfer_lab.bench.suite import Settings, run_suite, workloads
+from xinfer_lab.bench.run import Settings
+from xinfer_lab.bench.suite import run_suite, workloads
 from xinfer_lab.bench.tables import COLUMNS, charts, markdown, row_cells
+from xinfer_lab.bench.targets import table, verdicts
 from xinfer_lab.commands.devices import gpu_spec
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.runs import describe_model
@@ -23,6 +25,7 @@ from xinfer_lab.commands.simulate import find_config
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.residency.codec.format import CODECS
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import (
     SourceFactory,
@@ -34,16 +37,28 @@ from xinfer_lab.residency.factories import (
 from xinfer_lab.residency.plan import Plan, Shape, make_plan
 from xinfer_lab.views.scale import format_time
 
-__all__ = ["bench", "parse_counts"]
+__all__ = ["bench", "parse_codecs", "parse_counts"]
 
 
-def parse_counts(text: str) -> tuple[int, ...]:
-    """Token counts written as ``8192,16384``; empty for ''. Raises `CommandError`."""
+_EXAMPLES = {"tokens": "8192,16384", "slots": "2,3"}
+
+
+def parse_counts(text: str, what: str = "a prefill", unit: str = "tokens") -> tuple[int, ...]:
+    """Counts written as ``8192,16384``, each 2 or more; empty for ''. Raises `CommandError`, which says ``what`` has
+    how many of which ``unit``."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     for part in parts:
         if not part.isdecimal() or int(part) < 2:
-            raise CommandError(f"a prefill has 2 tokens or more; write them as 8192,16384, not {part!r}")
+            raise CommandError(f"{what} has 2 {unit} or more; write them as {_EXAMPLES[unit]}, not {part!r}")
     return tuple(int(part) for part in parts)
+
+
+def parse_codecs(text: str) -> tuple[str, ...]:
+    """Codecs written as ``4bit,3bit``; empty for ''. Raises `CommandError`."""
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if unknown := [part for part in parts if part not in CODECS]:
+        raise CommandError(f"there is no codec {unknown[0]!r}; write some of {', '.join(CODECS)}, as 4bit,3bit")
+    return parts
 
 
 def bench(model: str, *, layers: int | None, settings: Settings, out: Path, simulate: bool, gpu: str) -> int:
@@ -63,15 +78,21 @@ def bench(model: str, *, layers: int | None, settings: Settings, out: Path, simu
         )
     out.mkdir(parents=True, exist_ok=True)
     typer.echo(f"{describe_model(config)}, on {torch.cuda.get_device_name()}; this takes minutes", err=True)
-    report = run_suite(config, settings, torch.device("cuda", torch.cuda.current_device()), _say)
+    device = torch.device("cuda", torch.cuda.current_device())
+    report = run_suite(config, settings, device, _say, lambda so_far: _write_json(so_far, out))
+    _write_json(report, out)
     _write(report, out)
     print_table(COLUMNS, [row_cells(row) for row in report.rows], left=2)
     for name, value in report.ratios.items():
         typer.echo(f"{value:8.3f}  {name}")
+    for target, wanted, reached, met, *_ in table(verdicts(report)):
+        typer.echo(f"{met}: {target}: {reached or 'no such row'} (wanted {wanted})")
     typer.echo(f"{out}: report.json, report.md and the charts")
     for row in report.rows:
         if row.failed:
             typer.echo(f"FAILED: {row.name}, {row.workload}: its bytes are not those of the resident run")
+        elif row.broken:
+            typer.echo(f"NOT MEASURED: {row.name}, {row.workload}: {row.note}")
     return 1 if report.failed else 0
 
 
@@ -80,8 +101,14 @@ def _say(row: Row) -> None:
     typer.echo(f"{row.name}, {row.workload}: {took}", err=True)
 
 
+def _write_json(report: Report, out: Path) -> None:
+    """Write the report so far; who stops the run in the middle finds a whole file."""
+    new = out / "report.json.new"
+    new.write_text(json.dumps(report.to_dict(), indent=1), encoding="utf-8")
+    new.replace(out / "report.json")
+
+
 def _write(report: Report, out: Path) -> None:
-    (out / "report.json").write_text(json.dumps(report.to_dict(), indent=1), encoding="utf-8")
     (out / "report.md").write_text(markdown(report), encoding="utf-8")
     for stem, picture in charts(report).items():
         picture.save(out / f"{stem}.svg")
@@ -92,22 +119,27 @@ def _simulate(config: Qwen2Config, settings: Settings, spec: GpuSpec) -> int:
     rows = []
     for workload in workloads(settings):
         rows += [
-            [name, workload.name, format_time(predict_model(config, factory, workload, spec)), format_bytes(moved)]
-            for name, factory, moved in _residencies(config, settings, workload)
+            [
+                name,
+                workload.name,
+                format_bytes(moved),
+                format_time(predict_model(config, factory, workload, spec, host_embedding=host)),
+            ]
+            for name, factory, moved, host in _residencies(config, settings, workload)
         ]
-    print_table(["", "pass", "expected", "moved a pass"], rows, left=2)
+    print_table(["", "pass", "moved a pass", "expected"], rows, left=2)
     return 0
 
 
 def _residencies(
     config: Qwen2Config, settings: Settings, workload: Workload
-) -> Sequence[tuple[str, SourceFactory, int]]:
+) -> Sequence[tuple[str, SourceFactory, int, bool]]:
     shape = Shape(workload.context, chunk=workload.chunk)
     everything = make_plan(config, shape, None)
     moved = config.num_hidden_layers * everything.layer_bytes
-    found = [("resident", resident_layers(), 0), ("serial, pinned", serial_layers(), moved)]
+    found = [("resident", resident_layers(), 0, False), ("serial, pinned", serial_layers(), moved, False)]
     found += [
-        (f"streaming, {pool} slots", streaming_layers(pool), moved)
+        (f"streaming, {pool} slots", streaming_layers(pool), moved, False)
         for pool in settings.pools
         if pool < config.num_hidden_layers
     ]
@@ -118,6 +150,6 @@ def _residencies(
             plan: Plan = make_plan(config, shape, settings.budget, compress=codec)
             kind = "planned" if plan.compress == "none" else f"compressed {codec}"
             name = f"{kind}, {format_bytes(settings.budget)}"
-            if not any(name == known for known, _, _ in found):
-                found.append((name, planned_layers(plan), plan.moved))
+            if not any(name == known for known, *_ in found):
+                found.append((name, planned_layers(plan), plan.moved, plan.host_embedding))
     return found

@@ -149,15 +149,20 @@ def generate(
         with budget, choice.open(memory=memory, check=False) as device:
             with layer_progress("Loading", config.num_hidden_layers) as on_layer:
                 source: SourceFactory
+                host_embedding = False
                 if pool is not None:
                     source = streaming_layers(pool, host_memory, on_layer, on_tier=say_tier)
                 elif memory is not None:
                     plan = fitting_plan(config, device, context=room, chunk=chunk)
                     typer.echo(f"Within {format_bytes(memory)}: {plan_name(plan)}", err=True)
+                    host_embedding = plan.host_embedding
                     source = planned_layers(plan, host_memory, on_layer, on_tier=say_tier)
                 else:
                     source = resident_layers(on_layer)
-                loaded = QwenModel(CheckpointWeights(checkpoint), device, source, context=room, chunk=chunk)
+                loaded = QwenModel(
+                    CheckpointWeights(checkpoint), device, source, context=room, chunk=chunk,
+                    host_embedding=host_embedding,
+                )  # fmt: skip
             with loaded:
                 count = _generate(loaded, torch.tensor([ids]), max_new_tokens, sampling, _Printer(tokenizer))
                 pinned = format_bytes(device.pinned_bytes)

@@ -26,6 +26,7 @@ __all__ = ["bar_of", "plan", "print_plan"]
 CODECS = ("none", "4bit", "3bit")
 
 _NAMES = {"resident": "embedding, final norm, head"}
+_ON_HOST = {"resident": "final norm, head"}
 _SMALL = ("tokens", "hidden", "logits")
 
 
@@ -62,6 +63,12 @@ def print_plan(config: Qwen2Config, shape: Shape, found: Plan, spec: GpuSpec) ->
     rows = [[name, format_bytes(size), format_share(size, peak)] for name, size in bar_of("", found).parts.items()]
     print_table(["device memory", "bytes", "share"], [*rows, ["peak", format_bytes(peak), ""]])
     typer.echo(_what_streams(found))
+    if found.host_embedding:
+        size = config.vocab_size * config.hidden_size * config.dtype.itemsize
+        typer.echo(
+            f"The embedding stays in pinned host memory ({format_bytes(size)}), where a pass reads the rows of its "
+            f"tokens: so more layers stay."
+        )
     if found.streamed:
         typer.echo(_host_side(found))
     prefill, decode = predict(config, shape, found, spec)
@@ -75,7 +82,8 @@ def bar_of(name: str, found: Plan) -> ResidencyBar:
     """What holds device memory under a plan, by names for people."""
     parts: dict[str, int] = {}
     for holder, size in found.always.items():
-        part = "activations" if holder in _SMALL else _NAMES.get(holder, holder)
+        names = _ON_HOST if found.host_embedding else _NAMES
+        part = "activations" if holder in _SMALL else names.get(holder, holder)
         parts[part] = parts.get(part, 0) + size
     if found.compress == "none":
         layers = found.resident * found.layer_bytes

@@ -84,17 +84,22 @@ class Plan:
         "planned" (as the device's budget allows)."""
 
         def load(device: Device) -> QwenModel:
+            host_embedding = False
             with layer_progress(f"Loading, {kind}", self.checkpoint.config.num_hidden_layers) as on_layer:
                 if kind == "resident":
                     source = resident_layers(on_layer)
                 elif kind == "serial":
                     source = serial_layers(self.host_memory, on_layer, on_tier=say_tier)
                 elif kind == "planned":
-                    source = planned_layers(self.fit(device), self.host_memory, on_layer, on_tier=say_tier)
+                    plan = self.fit(device)
+                    host_embedding = plan.host_embedding
+                    source = planned_layers(plan, self.host_memory, on_layer, on_tier=say_tier)
                 else:
                     source = streaming_layers(pool, self.host_memory, on_layer, on_tier=say_tier)
                 weights = CheckpointWeights(self.checkpoint)
-                return QwenModel(weights, device, source, context=self.room, chunk=len(self.tokens))
+                return QwenModel(
+                    weights, device, source, context=self.room, chunk=len(self.tokens), host_embedding=host_embedding
+                )  # fmt: skip
 
         return load
 

@@ -11,7 +11,7 @@ import torch
 
 from xinfer_lab.device.clock import label_of
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.errors import CudaUnavailable, OutOfDeviceMemory
+from xinfer_lab.device.errors import CudaUnavailable, OutOfDeviceMemory, StreamError
 from xinfer_lab.device.gpu_spec import KERNEL_COPY
 from xinfer_lab.device.host_copy import copy_bytes
 from xinfer_lab.device.pinned import PinnedMemory
@@ -27,6 +27,7 @@ from xinfer_lab.device.records import (
     Record,
     Signal,
     Source,
+    View,
     Wait,
 )
 from xinfer_lab.device.registered import RegisteredMap, refusal
@@ -111,6 +112,10 @@ class CudaDevice(Device):
     def _add_queue(self, name: str) -> None:
         free = _free_streams.setdefault(self.torch_device, [])
         self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
+
+    def stream_of(self, queue: str) -> torch.cuda.Stream:
+        """The CUDA stream that is the queue of that name, for events of one's own."""
+        return self._streams[queue]
 
     def _warm_up(self) -> int:
         """Let the matrix library set itself up on the direct stream; returns the bytes that it keeps there."""
@@ -207,10 +212,18 @@ class CudaDevice(Device):
                 else:
                     dst.copy_(src, non_blocking=True)
             else:
-                tensors = {name: slice_view(self._memory, view) for name, view in record.operands.items()}
+                tensors = {name: self._operand(view) for name, view in record.operands.items()}
                 self.kernels[record.kernel].run(tensors, record.params)
         if start is not None:
             self._marks.append((index, record, start, self._record_event(stream)))
+
+    def _operand(self, view: View) -> torch.Tensor:
+        memory = self._memory[view.buffer]
+        if memory.is_cuda:
+            return slice_view(self._memory, view)
+        if not self.pin:
+            raise StreamError(f"{view.buffer!r} is in host memory that is not pinned: a kernel cannot read it there")
+        return slice_view({view.buffer: _seen_by_gpu(memory, self.torch_device)}, view)
 
     def _by_kernel(self, record: Copy) -> bool:
         """Whether a kernel copies, past the engine that large copies take turns on: see `KERNEL_COPY`."""

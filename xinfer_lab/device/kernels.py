@@ -51,6 +51,8 @@ class Kernel:
     ``run(tensors, params)`` gets one tensor per operand (views of device memory, named as the operands) and works in
     place. ``access``, ``cost`` and ``workspace`` (bytes beyond the operands) see only views and parameters. ``check``
     raises `KernelError` when operands or parameters do not fit; it runs before anything else, on untrusted streams too.
+    ``from_host`` names operands that it may also read straight out of an upload heap, over the link: such as a table of
+    which it needs a few rows. All others lie in device memory.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Kernel:
     cost: Callable[[Operands, Params], Cost]
     workspace: Callable[[Operands, Params], int]
     check: Callable[[Operands, Params], None]
+    from_host: frozenset[str] = frozenset()
 
 
 def closure_kernel(name: str, function: Callable[..., None]) -> Kernel:

@@ -157,7 +157,9 @@ class StreamRules:
     def _check_dispatch(self, record: Dispatch) -> None:
         kernel = self.kernels[record.kernel]
         for name, view in record.operands.items():
-            self._inside(view.span, "default", f"operand {name!r} of kernel {record.kernel!r}")
+            held = self.buffers.get(view.buffer)
+            heap = "upload" if name in kernel.from_host and held and held.heap == "upload" else "default"
+            self._inside(view.span, heap, f"operand {name!r} of kernel {record.kernel!r}")
             if view.offset % DTYPE_BYTES[view.dtype]:
                 raise BufferRangeError(f"operand {name!r}: offset {view.offset} is not a multiple of its {view.dtype}")
         kernel.check(record.operands, record.params)

@@ -106,12 +106,15 @@ def tensor_name(layer: int, relative: str) -> str:
     return f"model.layers.{layer}.{relative}"
 
 
-def resident_tensors(config: Qwen2Config) -> GroupLayout:
-    """Embedding, final norm and head under their checkpoint names; a tied model has no head of its own."""
-    shapes: dict[str, tuple[int, ...]] = {
-        "model.embed_tokens.weight": (config.vocab_size, config.hidden_size),
-        "model.norm.weight": (config.hidden_size,),
-    }
+def resident_tensors(config: Qwen2Config, *, embedding: bool = True) -> GroupLayout:
+    """Embedding, final norm and head under their checkpoint names; a tied model has no head of its own.
+
+    Without ``embedding``, only what a model needs in device memory whose embedding stays on the host.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    if embedding:
+        shapes["model.embed_tokens.weight"] = (config.vocab_size, config.hidden_size)
+    shapes["model.norm.weight"] = (config.hidden_size,)
     if not config.tie_word_embeddings:
         shapes["lm_head.weight"] = (config.vocab_size, config.hidden_size)
     return _group("resident", shapes, config.dtype)

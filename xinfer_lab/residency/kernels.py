@@ -90,6 +90,7 @@ EMBED = KERNELS.register(
         cost=lambda o, _: _cost(_embed_work(o)),
         workspace=lambda o, _: _embed_work(o).workspace,
         check=_check_embed,
+        from_host=frozenset({"weight"}),
     )
 )
 

@@ -18,11 +18,10 @@ import torch
 from xinfer_lab.device.buffers import Buffer, ReadbackHeap
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.queue import CommandList
-from xinfer_lab.device.records import Source, View
+from xinfer_lab.device.records import View
 from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
-from xinfer_lab.qwen2.layout import resident_tensors
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import (
     MIN_POOL,
@@ -35,8 +34,8 @@ from xinfer_lab.residency.factories import (
     streaming_layers,
 )
 from xinfer_lab.residency.kernels import layer_params
-from xinfer_lab.residency.load import Uploader
-from xinfer_lab.residency.weights import CheckpointWeights, LayerWeights, ModelWeights, group_views
+from xinfer_lab.residency.outside import OutsideWeights
+from xinfer_lab.residency.weights import CheckpointWeights, LayerWeights, ModelWeights
 
 __all__ = ["DEFAULT_CONTEXT", "MIN_POOL", "Progress", "QwenModel", "SourceFactory", "effective_pool"]
 
@@ -51,8 +50,9 @@ class QwenModel:
 
     ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one
     forward pass (default: the whole context); ``positions`` is how many last positions get logits (None: all of a
-    chunk). All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The
-    workspace of kernels comes on top of it, and is counted when a pass first needs it.
+    chunk); with ``host_embedding`` the embedding stays in host memory (see `OutsideWeights`). All device memory is
+    allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The workspace of kernels comes on top of
+    it, and is counted when a pass first needs it.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class QwenModel:
         context: int | None = None,
         chunk: int | None = None,
         positions: int | None = 1,
+        host_embedding: bool = False,
     ) -> None:
         config = weights.config
         context = min(DEFAULT_CONTEXT, config.max_position_embeddings) if context is None else context
@@ -92,7 +93,7 @@ class QwenModel:
         device.sources.mount(weights)
         try:
             with all_or_nothing(device):
-                self._allocate()
+                self._allocate(host_embedding)
                 self.source = make_source(device, weights)
         except BaseException:
             device.sources.unmount(weights)
@@ -282,21 +283,20 @@ class QwenModel:
         hidden = self._hidden.view(self.config.dtype, (*shape, self.config.hidden_size))
         with direct.record("embed") as commands:
             commands.copy(ids, span, label="upload tokens")
-            commands.dispatch("embed", tokens=ids, weight=self._resident["model.embed_tokens.weight"], out=hidden)
+            commands.dispatch("embed", tokens=ids, weight=self._outside.embedding, out=hidden)
         return hidden
 
     def _logits(self, hidden: View, positions: int) -> torch.Tensor:
         shape = (self.batch, positions, self.config.vocab_size)
         out = self._logits_buffer.view(self.config.dtype, shape)
-        head = "model.embed_tokens.weight" if self.config.tie_word_embeddings else "lm_head.weight"
         direct = self.device.direct_queue
         with direct.record("head") as commands:
             commands.dispatch(
                 "lm_head",
                 params={"rms_norm_eps": self.config.rms_norm_eps},
                 hidden=hidden,
-                norm=self._resident["model.norm.weight"],
-                weight=self._resident[head],
+                norm=self._outside.norm,
+                weight=self._outside.head,
                 out=out,
             )
             commands.copy(self._logits_out.span(0, out.nbytes), out, label="read logits back")
@@ -344,12 +344,11 @@ class QwenModel:
 
     # Memory
 
-    def _allocate(self) -> None:
+    def _allocate(self, host_embedding: bool) -> None:
         config, device = self.config, self.device
-        layout, itemsize = resident_tensors(config), config.dtype.itemsize
-        rows = self.batch * self.chunk
-        resident = self._keep(device.create_buffer(layout.nbytes, "resident"))
-        self._resident = group_views(resident, layout, config.dtype)
+        itemsize, rows = config.dtype.itemsize, self.batch * self.chunk
+        self._outside = OutsideWeights(device, config, host_embedding=host_embedding)
+        self._buffers += self._outside.buffers
         self._tokens = self._keep(device.create_buffer(rows * 8, "tokens"))
         self._hidden = self._keep(device.create_buffer(rows * config.hidden_size * itemsize, "hidden"))
         logits_bytes = self.batch * self.positions * config.vocab_size * itemsize
@@ -363,10 +362,7 @@ class QwenModel:
         self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
         self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
         self._done = device.create_fence(device.fresh_name("done"))
-        uploader = Uploader(device, max(place.nbytes for place in layout.tensors))
-        for place in layout.tensors:
-            uploader.upload(resident, place.offset, Source(place.name, 0, place.nbytes))
-        uploader.finish(resident)
+        self._outside.load()
 
     def _keep(self, buffer: _B) -> _B:
         self._buffers.append(buffer)

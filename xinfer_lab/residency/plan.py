@@ -44,7 +44,7 @@ class Plan:
     ``streamed``: the layers that pass through ``slots`` slots (none: everything is resident). ``always`` names what is
     there whatever the plan (bytes by holder); ``layer_bytes`` is one layer, ``peak`` everything together, within
     ``budget``. ``compress`` names the codec of all layers, or is "none"; ``encoded`` are the bytes of each in its coded
-    form then.
+    form then. ``host_embedding``: the embedding stays in host memory, so that more layers fit.
     """
 
     layers: int
@@ -55,6 +55,7 @@ class Plan:
     budget: int | None
     compress: str = "none"
     encoded: tuple[int, ...] = ()
+    host_embedding: bool = False
 
     @property
     def resident(self) -> int:
@@ -110,22 +111,27 @@ def make_plan(
     reserved: Mapping[str, int] | None = None,
     compress: str = "none",
     encoded: EncodedWeights | None = None,
+    host_embedding: bool | None = None,
 ) -> Plan:
     """The plan with the most resident layers that ``budget`` bytes allow (None: no limit), and two slots for the rest.
 
     ``reserved``: bytes that the device holds already, by holder. ``compress`` ("3bit", "4bit" or "none"): where not all
     layers fit as they are, all of them are kept and streamed in their coded form, of which more fit; ``encoded`` knows
-    the sizes (default: those of normally distributed weights). Raises `RequestError` if not even two slots fit.
+    the sizes (default: those of normally distributed weights). ``host_embedding`` None: the embedding goes to host
+    memory where that leaves fewer bytes to move in each pass. Raises `RequestError` if not even two slots fit.
     """
+    if host_embedding is None:
+        return _best_plan(config, shape, budget, reserved, compress, encoded)
     layers, layer_bytes = config.num_hidden_layers, layer_layout(config).nbytes
-    always = {**(reserved or {}), **_always(config, shape)}
+    always = {**(reserved or {}), **_always(config, shape, host_embedding)}
     base = sum(always.values())
     room = layers if budget is None else (budget - base) // layer_bytes
     if room >= layers:
-        return Plan(layers, (), 0, layer_bytes, always, budget)
+        return Plan(layers, (), 0, layer_bytes, always, budget, host_embedding=host_embedding)
     if compress != "none":
         assert budget is not None
-        return _compressed_plan(config, always, budget, SizedEncoding(config, compress) if encoded is None else encoded)
+        coded = SizedEncoding(config, compress) if encoded is None else encoded
+        return _compressed_plan(config, always, budget, coded, host_embedding)
     least = min(MIN_POOL, layers)
     if room < least:
         assert budget is not None
@@ -135,10 +141,41 @@ def make_plan(
             f"layers ({held}), and {least} slots of {format_bytes(layer_bytes)} each; use a smaller context or chunk, "
             f"or a larger budget"
         )
-    return Plan(layers, spread(layers, layers - (room - MIN_POOL)), MIN_POOL, layer_bytes, always, budget)
+    streamed = spread(layers, layers - (room - MIN_POOL))
+    return Plan(layers, streamed, MIN_POOL, layer_bytes, always, budget, host_embedding=host_embedding)
 
 
-def _compressed_plan(config: Qwen2Config, always: Mapping[str, int], budget: int, encoded: EncodedWeights) -> Plan:
+def _best_plan(
+    config: Qwen2Config,
+    shape: Shape,
+    budget: int | None,
+    reserved: Mapping[str, int] | None,
+    compress: str,
+    encoded: EncodedWeights | None,
+) -> Plan:
+    """With the embedding in device memory, where it is read fastest, unless fewer bytes have to move without it."""
+    found: list[Plan] = []
+    refusal: RequestError | None = None
+    for host in (False,) if config.tie_word_embeddings else (False, True):
+        try:
+            plan = make_plan(
+                config, shape, budget, reserved=reserved, compress=compress, encoded=encoded, host_embedding=host
+            )
+        except RequestError as error:
+            refusal = refusal or error
+        else:
+            found.append(plan)
+            if not plan.streamed and plan.compress == "none":
+                break
+    if not found:
+        assert refusal is not None
+        raise refusal
+    return min(found, key=lambda plan: (plan.moved, plan.compress != "none"))
+
+
+def _compressed_plan(
+    config: Qwen2Config, always: Mapping[str, int], budget: int, encoded: EncodedWeights, host_embedding: bool
+) -> Plan:
     layers, layer_bytes = config.num_hidden_layers, layer_layout(config).nbytes
     sizes = tuple(layer.nbytes for layer in encoded.layers)
     largest = max(tensor.count for layer in encoded.layers for tensor in layer.tensors)
@@ -147,8 +184,9 @@ def _compressed_plan(config: Qwen2Config, always: Mapping[str, int], budget: int
     least = min(MIN_POOL + 1, layers)
     for count in (0, *range(least, layers + 1)):
         plan = Plan(
-            layers, spread(layers, count), MIN_POOL if count else 0, layer_bytes, held, budget, encoded.codec, sizes
-        )
+            layers, spread(layers, count), MIN_POOL if count else 0, layer_bytes, held, budget, encoded.codec, sizes,
+            host_embedding,
+        )  # fmt: skip
         if plan.peak <= budget:
             return plan
     raise RequestError(
@@ -212,16 +250,16 @@ def _model(
     factory = planned_layers(plan, encoded=encoded)
     return QwenModel(
         SizedWeights(config), device, factory, batch=shape.batch, context=shape.context, chunk=shape.chunk,
-        positions=shape.positions,
+        positions=shape.positions, host_embedding=plan.host_embedding,
     )  # fmt: skip
 
 
-def _always(config: Qwen2Config, shape: Shape) -> dict[str, int]:
+def _always(config: Qwen2Config, shape: Shape, host_embedding: bool) -> dict[str, int]:
     """Bytes by holder of a model with one layer's memory, less that layer: measured on a device of sizes."""
     device = SimulatedDevice(_ANY_GPU, memory=None, check=False)
     model = QwenModel(
         SizedWeights(config), device, PlaceholderLayers, batch=shape.batch, context=shape.context, chunk=shape.chunk,
-        positions=shape.positions,
+        positions=shape.positions, host_embedding=host_embedding,
     )  # fmt: skip
     for tokens, position in ((model.chunk, 0), (model.chunk, model.context - model.chunk), (1, model.context - 1)):
         model.reset()
