@@ -17,7 +17,8 @@ from xinfer_lab.qwen2 import SyntheticSpec
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.factories import resident_layers, streaming_layers
 
-LINK = {"to device, pinned, 1024 MiB": 50e9, "to device, pageable, 1024 MiB": 8e9}
+LINK = {"to device, pinned, 1024 MiB": 50e9, "to device, pageable, 1024 MiB": 6e9}
+PAGEABLE = 8e9
 SPEC = GPU_SPECS["h200"]
 
 
@@ -56,6 +57,7 @@ def without_gpu(monkeypatch):
     monkeypatch.setattr(suite, "CudaDevice", Card)
     monkeypatch.setattr(run, "CudaDevice", Card)
     monkeypatch.setattr(run, "measure_pinned_rate", lambda device: 50e9)
+    monkeypatch.setattr(suite, "measure_pageable_rate", lambda device, memories: PAGEABLE)
     monkeypatch.setattr(suite, "measure_link", lambda device: dict(LINK))
     monkeypatch.setattr(suite, "measure_spec", lambda config, device, link, tokens: SPEC)
     monkeypatch.setattr(suite, "machine", lambda device: {"gpu": "none"})
@@ -68,6 +70,14 @@ def whole(config, saved=None, **options):
     settings = run.Settings(decode=2, prompt=3, prefills=(5,), pools=(2, 3), **{"peers": (), **options})
     save = (lambda report: None) if saved is None else saved.append
     return suite.run_suite(config, settings, torch.device("cpu"), save=save)
+
+
+def test_copies_from_pageable_memory_are_predicted_at_the_rate_of_the_layers_own_memory(without_gpu, config):
+    rows = {row.name: row for row in whole(config, codecs=()).rows if row.workload == "decode"}
+    row = rows["serial, pageable"]
+    assert row.predicted is not None and row.moved is not None
+    copying = row.predicted - (rows["serial, pinned"].predicted - row.moved / 50e9)
+    assert copying == pytest.approx(row.moved / PAGEABLE, rel=0.01)
 
 
 def measured(config, **options):

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -23,7 +23,15 @@ from xinfer_lab.residency.factories import resident_layers
 from xinfer_lab.residency.kernels import DECODER_LAYER
 from xinfer_lab.residency.model import QwenModel
 
-__all__ = ["LINK_SIZES", "launch_gap", "measure_link", "measure_pinned_rate", "measure_spec", "submit_time"]
+__all__ = [
+    "LINK_SIZES",
+    "launch_gap",
+    "measure_link",
+    "measure_pageable_rate",
+    "measure_pinned_rate",
+    "measure_spec",
+    "submit_time",
+]
 
 LINK_SIZES = (2**21, 2**26, 2**30)
 """Bytes of single copies: a page, a tensor, a layer."""
@@ -78,6 +86,19 @@ def measure_pinned_rate(device: torch.device, size: int = LINK_SIZES[-1]) -> flo
     rate = size / _seconds(lambda: there.copy_(pinned.tensor, non_blocking=True))
     pinned.close()
     return rate
+
+
+def measure_pageable_rate(device: torch.device, memories: Sequence[torch.Tensor]) -> float:
+    """Bytes a second of copies of whole ``memories``, which are pageable, to the device, one after another.
+
+    Of the very memory that is to be copied: how fast a core reads it depends on the pages that it lies in and on where
+    they are, so that another GiB of pageable memory may be a fifth slower.
+    """
+    there = torch.empty(max(memory.numel() for memory in memories), dtype=torch.uint8, device=device)
+    rates = []
+    for memory in memories:
+        rates.append(memory.numel() / _seconds(lambda memory=memory: there[: memory.numel()].copy_(memory)))  # type: ignore[misc]
+    return float(statistics.median(rates))
 
 
 def _both_ways(there: torch.Tensor, pinned: PinnedMemory, back: torch.Tensor, other: PinnedMemory) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from xinfer_lab.bench.calibrate import measure_link, measure_spec
+from xinfer_lab.bench.calibrate import measure_link, measure_pageable_rate, measure_spec
 from xinfer_lab.bench.drawn import DrawnWeights
 from xinfer_lab.bench.encoded_store import EncodedStore
 from xinfer_lab.bench.entries import (
@@ -103,7 +103,10 @@ def _measure_all(run: Run, store: LayerStore, weights: DrawnWeights) -> None:
     # What takes seconds a pass comes last: who has no patience for it has the rest.
     if settings.pageable:
         store.unpin()
-        slow = run.link.get("to device, pageable, 1024 MiB")
+        layers = [store.bytes(f"stored[{layer}]") for layer in range(min(4, run.config.num_hidden_layers))]
+        slow = None
+        with run.row("pageable memory", "calibration"):
+            slow = run.link["to device, pageable, the layers"] = measure_pageable_rate(run.device, layers)
         entry, few = pageable_entry(store), [fewer(workload) for workload in (decode, *prefills[:1])]
         run.measure(entry, store, few, slow)
         run.measure_peers(store, [peer for peer in peers if peer.pageable], [decode, *prefills[:1]], kept)
