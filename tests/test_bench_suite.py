@@ -15,7 +15,8 @@ from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.gpu_spec import GPU_SPECS
 from xinfer_lab.qwen2 import SyntheticSpec
 from xinfer_lab.qwen2.layout import layer_layout
-from xinfer_lab.residency.factories import resident_layers, streaming_layers
+from xinfer_lab.residency.factories import resident_layers, serial_layers, streaming_layers
+from xinfer_lab.residency.weights import SyntheticWeights
 
 LINK = {"to device, pinned, 1024 MiB": 50e9, "to device, pageable, 1024 MiB": 6e9}
 PAGEABLE = 8e9
@@ -279,3 +280,13 @@ def test_a_host_that_submits_slowly_shows_in_the_prediction(config):
     # 47 launches a layer, and those of embedding and head.
     assert predict_model(config, resident_layers(), Workload(1, 3, 4), slow) == pytest.approx(6 * 47e-3, rel=0.1)
     assert fast < 6 * 47e-3 / 10
+
+
+def test_a_row_that_its_limit_ended_early_moved_what_its_passes_moved(without_gpu, config):
+    weights = SyntheticWeights(config, seed=0)
+    rows = [
+        measure_model(weights, serial_layers(), workload, Card)
+        for workload in (Workload(1, 4, 3, warm=False), Workload(1, 4, 3, warm=False, limit=1e-9))
+    ]
+    assert [len(row.seconds) for row in rows] == [4, 1]
+    assert rows[0].moved == rows[1].moved == config.num_hidden_layers * layer_layout(config).nbytes

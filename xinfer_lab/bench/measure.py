@@ -129,7 +129,8 @@ def measure_model(
         # A first pass may load kernels, which takes far longer than running them; a later one has nothing to move left.
         first = len(device.stream)
         seconds, logits = run_passes(workload, weights.config, model.forward, model.reset)
-        moved = _moved(device, first) // passes
+        # A limit may have ended the run early.
+        moved = _moved(device, first) // (len(logits) + (workload.tokens == 1 and workload.prompt > 0))
         peak = _peak(device)
         return Measured(seconds, logits, moved, peak, device.memory.use().peak)
 
