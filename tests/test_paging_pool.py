@@ -417,7 +417,24 @@ def everything(device: Device) -> None:
     pool.release(new)
     pool.evict(new)
     pool.fill(new, bytes(PAGE))
-    pool.prefetch(one)
+    pool.close()
+    homes_are_inherited(device, witness)
+
+
+def homes_are_inherited(device: Device, witness: Witness) -> None:
+    """An extent is destroyed while its copy is on the way; another one takes its home, and goes home from elsewhere."""
+    pool = small(device, pages=2, name="second")
+    old, other = filled(pool, 2)
+    pool.prefetch(old)
+    pool.destroy(old)
+    pool.prefetch(other)
+    heir = pool.create(PAGE, "heir")
+    assert (heir.first, pool.table.page_in(1)) == (0, other.first)
+    pool.acquire(heir, write=True)
+    witness.stamp(pool, heir, 53)
+    pool.release(heir)
+    pool.write_back(heir)
+    pool.read(heir)
     pool.close()
 
 
@@ -429,7 +446,7 @@ def test_the_program_itself_has_no_hazard():
     everything(device)
     assert not device.hazards, device.hazards[0].report()
     assert not device.state_faults
-    assert len(WAITS) == 9
+    assert len(WAITS) == 10
 
 
 @pytest.mark.parametrize("wait", WAITS, ids=str)

@@ -21,14 +21,19 @@ from xinfer_lab.paging.pool import HybridMemoryPool
 SCHEDULES = ("timed", "copies_first", "copies_last", "random(1)", "random(2)")
 
 
+def faults(most: int) -> st.SearchStrategy[int | None]:
+    """How many commands go through before one fails; mostly none fails."""
+    return st.sampled_from((None, None, None, *range(most + 1)))
+
+
 class PoolMachine(RuleBasedStateMachine):
     """The pool beside a plain dictionary of bytes."""
 
     @initialize(
-        frames=st.integers(2, 5), pages=st.integers(4, 12), policy=st.sampled_from(POLICIES),
-        schedule=st.sampled_from(SCHEDULES),
+        frames=st.integers(2, 5), pages=st.integers(6, 12), policy=st.sampled_from(POLICIES),
+        schedule=st.sampled_from(SCHEDULES), sizes=st.lists(st.integers(1, 2 * PAGE), min_size=3, max_size=6),
     )  # fmt: skip
-    def open(self, frames: int, pages: int, policy: str, schedule: str) -> None:
+    def open(self, frames: int, pages: int, policy: str, schedule: str, sizes: list[int]) -> None:
         self.device = FaultyDevice(kernels=kernels(), schedule=schedule)
         self.pool = HybridMemoryPool(self.device, frames=frames, pages=pages, page_bytes=PAGE, policy=policy)
         self.witness = Witness(self.device)
@@ -36,6 +41,11 @@ class PoolMachine(RuleBasedStateMachine):
         self.pins: dict[Extent, int] = {}
         self.writable: set[Extent] = set()
         self.value = 0
+        for nbytes in sizes:
+            self.create(nbytes)
+        for extent in list(self.contents)[::2]:
+            self.contents[extent] = bytes([self.next_value()]) * extent.nbytes
+            self.pool.fill(extent, self.contents[extent])
 
     def some(self, data: st.DataObject, wanted: Any, least: int = 1) -> list[Extent]:
         choice = [extent for extent in self.contents if wanted(extent)]
@@ -67,14 +77,14 @@ class PoolMachine(RuleBasedStateMachine):
         assert extent.pages == -(-nbytes // PAGE)
         self.contents[extent], self.pins[extent] = None, 0
 
-    @rule(data=st.data(), fault=st.none() | st.integers(0, 2))
-    def destroy(self, data: st.DataObject, fault: int | None) -> None:
+    @rule(data=st.data())
+    def destroy(self, data: st.DataObject) -> None:
         for extent in self.some(data, lambda e: not self.pins[e])[:1]:
             self.pool.destroy(extent)
             del self.contents[extent], self.pins[extent]
             self.writable.discard(extent)
 
-    @rule(data=st.data(), fault=st.none() | st.integers(0, 2))
+    @rule(data=st.data(), fault=faults(2))
     def fill(self, data: st.DataObject, fault: int | None) -> None:
         for extent in self.some(data, lambda e: True)[:1]:
             bytes_ = bytes([self.next_value()]) * extent.nbytes
@@ -83,7 +93,7 @@ class PoolMachine(RuleBasedStateMachine):
                 assert not refused
                 self.contents[extent] = bytes_
 
-    @rule(data=st.data(), fault=st.none() | st.integers(0, 6))
+    @rule(data=st.data(), fault=faults(6))
     def prefetch(self, data: st.DataObject, fault: int | None) -> None:
         extents = self.some(data, lambda e: True)
         before = {extent for extent in self.contents if self.pool.table.entry(extent).frame is not None}
@@ -91,7 +101,7 @@ class PoolMachine(RuleBasedStateMachine):
         self.attempt(fault, lambda: self.pool.prefetch(*extents))
         assert all(self.pool.table.entry(extent).frame is not None for extent in pinned)
 
-    @rule(data=st.data(), write=st.booleans(), fault=st.none() | st.integers(0, 8))
+    @rule(data=st.data(), write=st.booleans(), fault=faults(8))
     def acquire(self, data: st.DataObject, write: bool, fault: int | None) -> None:
         extents = self.some(data, lambda e: write or self.contents[e] is not None)
         if not self.attempt(fault, lambda: self.pool.acquire(*extents, write=write), PoolFull):
@@ -118,7 +128,7 @@ class PoolMachine(RuleBasedStateMachine):
             before = self.contents[extent] or b""
             self.contents[extent] = before[:start] + bytes([value]) * (extent.nbytes - start)
 
-    @rule(data=st.data(), fault=st.none() | st.integers(0, 1))
+    @rule(data=st.data(), fault=faults(1))
     def release(self, data: st.DataObject, fault: int | None) -> None:
         extents = self.some(data, lambda e: self.pins[e])
         if self.attempt(fault, lambda: self.pool.release(*extents)):
@@ -127,18 +137,18 @@ class PoolMachine(RuleBasedStateMachine):
                 if not self.pins[extent]:
                     self.writable.discard(extent)
 
-    @rule(data=st.data(), fault=st.none() | st.integers(0, 4))
+    @rule(data=st.data(), fault=faults(4))
     def write_back(self, data: st.DataObject, fault: int | None) -> None:
         extents = self.some(data, lambda e: not self.pins[e])
         self.attempt(fault, lambda: self.pool.write_back(*extents))
 
-    @rule(data=st.data(), fault=st.none() | st.integers(0, 4))
+    @rule(data=st.data(), fault=faults(4))
     def evict(self, data: st.DataObject, fault: int | None) -> None:
         for extent in self.some(data, lambda e: not self.pins[e])[:1]:
             if self.attempt(fault, lambda e=extent: self.pool.evict(e)):
                 assert self.pool.table.entry(extent).frame is None
 
-    @rule(data=st.data(), fault=st.none() | st.integers(0, 4))
+    @rule(data=st.data(), fault=faults(4))
     def read(self, data: st.DataObject, fault: int | None) -> None:
         for extent in self.some(data, lambda e: not self.pins[e] and self.contents[e] is not None)[:1]:
             seen: list[torch.Tensor] = []
@@ -184,4 +194,4 @@ class PoolMachine(RuleBasedStateMachine):
 
 
 TestRandomPrograms = PoolMachine.TestCase
-TestRandomPrograms.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRandomPrograms.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
