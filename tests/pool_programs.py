@@ -72,7 +72,9 @@ class Witness:
         self._expected: list[tuple[int, bytes, str]] = []
         self._used = 0
 
-    def stamp(self, pool: HybridMemoryPool, extent: Extent, value: int, start: int = 0, size: int | None = None) -> None:
+    def stamp(
+        self, pool: HybridMemoryPool, extent: Extent, value: int, start: int = 0, size: int | None = None
+    ) -> None:
         """The direct queue fills bytes of the extent, which is acquired, with ``value``."""
         view = pool.view(extent, "uint8", (extent.nbytes - start if size is None else size,), start)
         self.device.direct_queue.dispatch("stamp", params={"value": value}, page=view, label=f"stamp {extent.name}")

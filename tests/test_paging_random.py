@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -152,7 +151,7 @@ class PoolMachine(RuleBasedStateMachine):
     def read(self, data: st.DataObject, fault: int | None) -> None:
         for extent in self.some(data, lambda e: not self.pins[e] and self.contents[e] is not None)[:1]:
             seen: list[torch.Tensor] = []
-            if self.attempt(fault, lambda e=extent: seen.append(self.pool.read(e))):
+            if self.attempt(fault, lambda e=extent, into=seen: into.append(self.pool.read(e))):
                 assert seen[0].numpy().tobytes() == self.contents[extent]
 
     @rule()

@@ -108,10 +108,10 @@ class ReadbackHeap(Buffer):
 
 
 class HostHeap(UploadHeap, ReadbackHeap):
-    """Pinned host memory that the host writes and reads, and that queues copy from and into: for bytes that come and go.
+    """Pinned host memory that the host writes and reads, and that queues copy from and into.
 
-    In D3D12 a custom heap in the host's memory. What holds for reading and writing holds here at once: neither waits
-    for anybody, so the host waits for the fence of the last copy first.
+    For bytes that come and go; in D3D12 a custom heap in the host's memory. Neither reading nor writing waits for
+    anybody: wait for the fence of the last copy first.
     """
 
     heap = "custom"

@@ -77,9 +77,9 @@ class CudaDevice(Device):
     Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too
     early. ``check`` defaults to False here: when on, each command is checked before it is issued
     (``on_hazard="raise"`` by default) and memory is filled with NaN bytes, which costs time. ``measure`` records timing
-    events around every command for `timeline`. ``pin=False`` leaves the heaps that queues copy from in ordinary memory, to see what that
-    costs: the driver stages every copy from them, and the host stands still meanwhile. Other arguments: see `Device`.
-    Raises `CudaUnavailable`.
+    events around every command for `timeline`. ``pin=False`` leaves the heaps that queues copy from in ordinary memory,
+    to see what that costs: the driver stages every copy from them, and the host stands still meanwhile. Other
+    arguments: see `Device`. Raises `CudaUnavailable`.
     """
 
     def __init__(self, index: int = 0, *, measure: bool = False, pin: bool = True, **options: Any) -> None:

@@ -161,7 +161,8 @@ class HostWrite(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRead(Record):
-    """The host reads ``src``, a span of a readback or custom heap, now. ``digest``: BLAKE2b-128 of what it saw, or ''."""
+    """The host reads ``src``, a span of a readback or custom heap, now. ``digest``: BLAKE2b-128 of what it saw, or
+    ''."""
 
     op: ClassVar[str] = "host_read"
     src: Span

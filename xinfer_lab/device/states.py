@@ -113,7 +113,7 @@ class StateTracker:
         self._promoted: set[str] = set()
 
     def allocate(self, buffer: str, heap: str) -> None:
-        """``buffer`` was created on ``heap``: in a fixed state on upload and readback heaps, in COMMON on the others."""
+        """``buffer`` was created on ``heap``: in a fixed state on upload and readback heaps, else in COMMON."""
         self.free(buffer)
         if heap in FIXED_STATES:
             self._fixed[buffer] = FIXED_STATES[heap]

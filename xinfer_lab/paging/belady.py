@@ -15,8 +15,9 @@ class Belady:
     """Evicts the page whose next use is farthest away (Belady, "A study of replacement algorithms for a virtual-storage
     computer", 1966): the fewest misses that are possible where pages are fetched when they are needed.
 
-    ``future``: pages in the order of their uses; `foresee` adds to it. A forward pass reads its layers in order, so
-    here the future is known. A page that is not foreseen counts as never needed again.
+    ``future``: pages in the order of their uses; `foresee` adds to it, and `expect` says when one page is used next. A
+    forward pass reads its layers in order, so here the future is known. A page that is not expected counts as never
+    needed again.
     """
 
     def __init__(self, future: Iterable[int] = ()) -> None:
@@ -27,21 +28,22 @@ class Belady:
         self.foresee(future)
 
     def foresee(self, future: Iterable[int]) -> None:
-        """These pages are going to be used, in this order, after all that was foreseen before."""
+        """These pages are going to be used, in this order, one a time from 0 on, after all that was foreseen before."""
         for page in future:
-            self._uses.setdefault(page, deque()).append(self._length)
+            self.expect(page, self._length)
             self._length += 1
-            if page in self._there and len(self._uses[page]) == 1:
-                self._push(page)
 
-    def forget(self) -> None:
-        """Nothing is foreseen any more, and `foresee` starts afresh."""
-        self._uses.clear()
-        self._heap = [(-_NEVER, page) for page in self._there]
-        heapq.heapify(self._heap)
+    def expect(self, page: int, time: int) -> None:
+        """``page`` is going to be used at ``time``, which is after all uses of it that are expected already. Any number
+        that grows will do, as long as all who tell the same policy count alike.
+        """
+        uses = self._uses.setdefault(page, deque())
+        uses.append(time)
+        if len(uses) == 1:
+            self._push(page)
 
     def next_use(self, page: int) -> int:
-        """The place of the page's next use among all foreseen ones; very large if there is none."""
+        """When the page is used next; very large if nobody expects it to be."""
         uses = self._uses.get(page)
         return uses[0] if uses else _NEVER
 

@@ -10,7 +10,7 @@ class PageError(RuntimeError):
 
 
 class PoolFull(RuntimeError):
-    """No frames can be freed for what was asked for: too many pages are acquired, or none of the gaps is long enough."""
+    """No frames can be freed for what was asked for: too many pages are acquired, or no gap is long enough."""
 
 
 class HostPoolFull(RuntimeError):

@@ -82,7 +82,7 @@ class HybridMemoryPool:
         return self.table.add(Extent(name or self.device.fresh_name("page"), first, pages, nbytes)).extent
 
     def fill(self, extent: Extent, source: str | Source | torch.Tensor | bytes, offset: int = 0) -> None:
-        """Write ``source`` into the extent at home, from byte ``offset`` on. Blocks the host while a copy uses its home.
+        """Write ``source`` into the extent at home, from byte ``offset`` on. Blocks the host while a copy uses it.
 
         Raises `PageError` for an extent that is on the device: what is there would stay as it was.
         """
@@ -142,8 +142,8 @@ class HybridMemoryPool:
         """From here on the direct queue may use these extents, until `release`; with ``write`` it may write them too.
 
         What is missing is fetched, and the direct queue waits for it. An extent without contents is not fetched, and
-        may only be acquired to write. All or none are acquired. Raises `PoolFull` if no frames can be freed, `PageError`
-        for an extent without contents.
+        may only be acquired to write. All or none are acquired. Raises `PoolFull` if no frames can be freed,
+        `PageError` for an extent without contents.
         """
         entries = [self.table.entry(extent) for extent in extents]
         if not write and (empty := next((entry for entry in entries if not entry.filled), None)) is not None:
@@ -173,8 +173,8 @@ class HybridMemoryPool:
             entry.filled, entry.dirty = True, entry.dirty or write
 
     def release(self, *extents: Extent) -> None:
-        """The direct queue has been given its last command on these extents, for now. Raises `PageError` for one that is
-        not acquired.
+        """The direct queue has been given its last command on these extents, for now. Raises `PageError` for one that
+        is not acquired.
         """
         entries = [self._held(extent) for extent in extents]
         if entries:
@@ -183,7 +183,7 @@ class HybridMemoryPool:
             entry.pins -= 1
 
     def write_back(self, *extents: Extent) -> None:
-        """Start copying home those of ``extents`` that are dirty; they stay where they are, and may be read meanwhile."""
+        """Start copying home those of ``extents`` that are dirty; they stay, and may be read meanwhile."""
         for entry in [self._idle(extent, "written back") for extent in extents]:
             if entry.dirty:
                 self._save(entry)
@@ -211,6 +211,10 @@ class HybridMemoryPool:
         if offset < 0 or offset + view.nbytes > extent.nbytes:
             raise PageError(f"{view.nbytes} bytes at {offset} do not lie in {extent.name!r} of {extent.nbytes} bytes")
         return view
+
+    def holds(self, extent: Extent) -> bool:
+        """Whether the extent is on the device, or on its way there."""
+        return self.table.entry(extent).frame is not None
 
     def state(self, extent: Extent) -> PageState:
         """Where the extent is, as far as the host knows without waiting."""
@@ -292,8 +296,8 @@ class HybridMemoryPool:
         names = ", ".join(repr(entry.extent.name) for entry in held[:6]) + (" and more" if len(held) > 6 else "")
         return PoolFull(
             f"{extent.name!r} needs {extent.pages} neighbouring frames of {self.table.frames}, of which "
-            f"{sum(entry.extent.pages for entry in held)} are acquired ({names}) and cannot be evicted: release what is "
-            f"no longer used, or give the pool more frames"
+            f"{sum(entry.extent.pages for entry in held)} are acquired ({names}) and cannot be evicted: release what "
+            f"is no longer used, or give the pool more frames"
         )
 
     def _evict(self, entry: PageEntry) -> None:

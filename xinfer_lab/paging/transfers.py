@@ -5,7 +5,7 @@ it. Each counts what it did in tickets, and for every frame and every home there
 
 * into a frame: after its last reader and writer, after the write-back of whatever lay there, and after the write-back
   of the very page that comes (its bytes have to be home first);
-* home from a frame: after the last writer, and after any copy that reads that home (of an extent that was there before);
+* home from a frame: after the last writer, and after any copy from that home, be it of an extent that is gone;
 * the direct queue reads after the copy, and writes after a write-back that still reads.
 
 A ticket is noted before what it stands for is submitted, so that a fault in between leaves a wait too many and never
