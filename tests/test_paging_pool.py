@@ -247,7 +247,7 @@ def test_a_simulated_device_runs_a_pool_of_full_size():
 def test_prefetching_gives_up_no_page_that_is_acquired_or_on_its_way():
     pool = small(emulated())
     one, two, three = filled(pool, 3)
-    assert pool.prefetch(one, two)
+    assert pool.prefetch(one, two, one)
     assert not pool.prefetch(three)
     assert pool.statistics().declined == 1
     pool.acquire(one)

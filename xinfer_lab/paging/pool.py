@@ -124,19 +124,21 @@ class HybridMemoryPool:
     # Using it
 
     def prefetch(self, *extents: Extent) -> bool:
-        """Start copies of ``extents`` that are not on the device, as far as frames can be had without evicting what is
-        acquired or on its way. Returns whether all of them are there or on their way now.
+        """Start copies of ``extents`` that are not on the device, in this order, until no frame can be had without
+        evicting what is acquired or on its way. Returns whether all of them are there or on their way now.
         """
-        complete = True
-        for entry in [self.table.entry(extent) for extent in extents]:
-            if entry.frame is not None or not entry.filled:
-                continue
-            if self._bring(entry, ahead=True):
-                self._counts["prefetches"] += 1
-            else:
+        entries = map(self.table.entry, dict.fromkeys(extents))
+        missing = [entry for entry in entries if entry.frame is None and entry.filled]
+        started = 0
+        for entry in missing:
+            if not self._bring(entry, ahead=True):
                 self._counts["declined"] += 1
-                complete = False
-        return complete
+                break
+            started += 1
+            self._counts["prefetches"] += 1
+        if started:
+            self._transfers.sent()
+        return started == len(missing)
 
     def acquire(self, *extents: Extent, write: bool = False) -> None:
         """From here on the direct queue may use these extents, until `release`; with ``write`` it may write them too.
@@ -151,6 +153,7 @@ class HybridMemoryPool:
                 f"{empty.extent.name!r} has no contents yet: fill it, or acquire it with write=True and write all of it"
             )
         found = [_found(entry) for entry in entries]
+        missing = any(entry.filled and entry.frame is None for entry in entries)
         held = 0
         try:
             for entry in entries:
@@ -158,6 +161,8 @@ class HybridMemoryPool:
                     self._bring(entry, ahead=False)
                 entry.pins += 1
                 held += 1
+            if missing:
+                self._transfers.sent()
             if write and entries:
                 self._transfers.before_writing(entries)
             elif any(entry.state is not PageState.IN_DEVICE for entry in entries):

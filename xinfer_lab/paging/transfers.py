@@ -53,7 +53,10 @@ class Transfers:
         return self.heap.span(extent.first * self.page_bytes, extent.nbytes)
 
     def bring(self, extent: Extent, frame: int) -> None:
-        """Copy ``extent`` from its home into the frames from ``frame`` on, which nobody may be given meanwhile."""
+        """Copy ``extent`` from its home into the frames from ``frame`` on, which nobody may be given meanwhile.
+
+        `sent` signals after it, and after all others that were submitted since the last time.
+        """
         frames, queue = range(frame, frame + extent.pages), self.arrived.queue
         self.done.hold(queue, _last(self._touched, frames))
         self.saved.hold(queue, max(_last(self._emptied, frames), _last(self._kept, extent.numbers)))
@@ -61,6 +64,9 @@ class Transfers:
         _note(self._sent, extent.numbers, self.arrived.next)
         there = self.buffer.span(frame * self.page_bytes, extent.nbytes)
         queue.copy(there, self.home(extent), label=f"bring {extent.name}")
+
+    def sent(self) -> None:
+        """The copies to the device that were submitted last are waited for together: one signal after all of them."""
         self.arrived.signal()
 
     def save(self, entry: PageEntry) -> None:
