@@ -17,8 +17,8 @@ __all__ = ["CacheFactory", "CacheShape", "ContiguousCache", "KVCache", "cache_sh
 
 @dataclass(frozen=True, slots=True)
 class CacheShape:
-    """Room for ``context`` tokens of ``batch`` sequences in each of ``layers`` layers; ``windows[i]`` is how many keys a
-    query of layer i sees, itself included (None: all)."""
+    """Room for ``context`` tokens of ``batch`` sequences in each of ``layers`` layers; ``windows[i]`` is how many keys
+    a query of layer i sees, itself included (None: all)."""
 
     layers: int
     context: int

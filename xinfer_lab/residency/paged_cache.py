@@ -1,6 +1,4 @@
-"""`PagedCache`: keys and values in pages that go to host memory and come back, under one page table with what else there
-is.
-"""
+"""`PagedCache`: keys and values in pages that go to host memory and come back; each layer's are gathered for use."""
 
 from __future__ import annotations
 
