@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.project import text
 from xinfer_lab.paging.belady import Belady
 from xinfer_lab.paging.clock import Clock
 from xinfer_lab.paging.lru import LeastRecentlyUsed
@@ -155,3 +156,11 @@ def test_names_and_sizes_that_cannot_be():
     for pages, frames in product((3,), (0, 3, 4)):
         with pytest.raises(ValueError, match="1 to 2 frames"):
             cyclic_bound(pages, frames)
+
+
+def test_the_page_about_the_pool_says_what_the_policies_do():
+    page, rounds = text("docs/page-pool.md"), 100
+    for frames in (7, 14, 21, 27):
+        found = {item.policy: item.hits / (rounds - 1) for item in compare_policies(cyclic_scan(28, rounds), frames)}
+        row = [found["lru"], found["clock"], found["belady"], cyclic_bound(28, frames)]
+        assert f"| {frames} | {' | '.join(f'{value:.1f}' for value in row)} |" in page

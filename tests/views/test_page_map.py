@@ -51,7 +51,7 @@ def test_dirty_pages_and_their_way_home():
 def test_the_picture_says_in_words_and_as_a_table_what_it_shows():
     shown = picture(scan())
     assert shown.alt == (
-        "t. 3 extents through 2 frames, 6 uses: 6 copies to the device, 0 copies back; 0 of the uses come without a "
+        "t. 3 extents through 2 frames, 6 uses: 6 copies to the device, 0 copies back; 0 uses come without a "
         "copy to the device since the one before."
     )
     assert shown.columns == (
@@ -70,7 +70,7 @@ def test_the_picture_says_in_words_and_as_a_table_what_it_shows():
 
 
 def test_a_policy_that_keeps_pages_shows_uses_without_copies():
-    assert "6 of the uses come without a copy" in picture(scan(frames=3, rounds=3)).alt
+    assert "6 uses come without a copy" in picture(scan(frames=3, rounds=3)).alt
     assert [use.fetched for use in page_history(scan(frames=3, rounds=2), PAGE, kernels=kernels())][3:] == [()] * 3
 
 

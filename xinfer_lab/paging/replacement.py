@@ -71,8 +71,8 @@ def cyclic_bound(pages: int, frames: int) -> float:
     """The most hits a round that any policy reaches in the long run on a cyclic scan of ``pages`` pages, at least two,
     through fewer ``frames``: pages * (frames - 1) / (pages - 1).
 
-    Between two uses of a page all others are used, one of them in the frame that is left; whichever pages stay, of
-    ``pages - 1`` uses in a row at most ``frames - 1`` are hits.
+    Belady's rule, which nobody betters, evicts the page that was used just now. So ``frames - 1`` pages stay for a
+    while, and of ``pages - 1`` uses in a row as many are hits.
     """
     if not 1 <= frames < pages:
         raise ValueError(f"the bound is for 1 to {pages - 1} frames, not {frames}: with more, every use is a hit")

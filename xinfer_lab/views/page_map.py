@@ -117,8 +117,8 @@ def _describe(uses: Sequence[PageUse], rows: Sequence[Row]) -> str:
     names = len(_hues(uses))
     return (
         f"{_count(names, 'extent')} through {_count(sum(map(len, rows)), 'frame')}, {_count(len(uses), 'use')}: "
-        f"{_count(fetched, 'copy', 'copies')} to the device, {_count(saved, 'copy', 'copies')} back; {there} of the "
-        "uses come without a copy to the device since the one before."
+        f"{_count(fetched, 'copy', 'copies')} to the device, {_count(saved, 'copy', 'copies')} back; "
+        f"{_count(there, 'use comes', 'uses come')} without a copy to the device since the one before."
     )
 
 
