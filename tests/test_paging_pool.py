@@ -545,7 +545,10 @@ def test_random_uses_on_a_gpu_see_what_was_written(check):
     with CudaDevice(kernels=kernels(), check=check) as device:
         pool = HybridMemoryPool(device, frames=6, pages=40, page_bytes=2**16, policy="clock")
         witness = Witness(device, 2**24)
-        extents = [pool.create(int(size) * 1000, f"e{n}") for n, size in enumerate(torch.randint(1, 180, (12,)))]
+        extents = [
+            pool.create(int(size) * 1000, f"e{n}")
+            for n, size in enumerate(torch.randint(1, 180, (12,), generator=generator))
+        ]
         values = {}
         for extent in extents:
             values[extent] = 1

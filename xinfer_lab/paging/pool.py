@@ -16,7 +16,7 @@ from xinfer_lab.paging.errors import HostPoolFull, PageError, PoolFull
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent, PageState
 from xinfer_lab.paging.policy import EvictionPolicy, open_policy
 from xinfer_lab.paging.statistics import PoolStatistics
-from xinfer_lab.paging.table import PageEntry, PageTable, first_run
+from xinfer_lab.paging.table import PageEntry, PageTable
 from xinfer_lab.paging.transfers import Transfers
 
 __all__ = ["HybridMemoryPool"]
@@ -49,7 +49,7 @@ class HybridMemoryPool:
         self.device, self.page_bytes = device, page_bytes
         self.policy = open_policy(policy) if isinstance(policy, str) else policy
         self.table = PageTable(frames)
-        self._homes = [False] * pages
+        self._homes = bytearray(pages)  # 1 where a page is taken
         self._counts: Counter[str] = Counter()
         with all_or_nothing(device):
             self.buffer = device.create_buffer(frames * page_bytes, name)
@@ -72,13 +72,13 @@ class HybridMemoryPool:
                 f"{format_bytes(nbytes)} take {pages} neighbouring frames, and this pool has {self.table.frames} of "
                 f"{format_bytes(self.page_bytes)}: give it more frames"
             )
-        first = first_run(self._homes, pages)
-        if first is None:
+        first = self._homes.find(bytes(pages))
+        if first < 0:
             raise HostPoolFull(
-                f"{format_bytes(nbytes)} take {pages} neighbouring pages, and {self._homes.count(False)} of the "
+                f"{format_bytes(nbytes)} take {pages} neighbouring pages, and {self._homes.count(0)} of the "
                 f"{len(self._homes)} pages of this pool are free, not as many side by side: give it more pages"
             )
-        self._homes[first : first + pages] = [True] * pages
+        self._homes[first : first + pages] = bytes([1]) * pages
         return self.table.add(Extent(name or self.device.fresh_name("page"), first, pages, nbytes)).extent
 
     def fill(self, extent: Extent, source: str | Source | torch.Tensor | bytes, offset: int = 0) -> None:
@@ -119,7 +119,7 @@ class HybridMemoryPool:
         if entry.frame is not None:
             self._drop(entry)
         self.table.remove(extent)
-        self._homes[extent.first : extent.first + extent.pages] = [False] * extent.pages
+        self._homes[extent.first : extent.first + extent.pages] = bytes(extent.pages)
 
     # Using it
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from xinfer_lab.paging.errors import PageError
 from xinfer_lab.paging.extent import Extent, PageState
 
-__all__ = ["PageEntry", "PageTable", "first_run"]
+__all__ = ["PageEntry", "PageTable"]
 
 
 @dataclass(slots=True)
@@ -123,7 +123,9 @@ class PageTable:
         if pages > 1:
             if not leaving and len(self._free) < pages:
                 return None
-            return first_run((entry is not None and entry.extent.first not in leaving for entry in self._owners), pages)
+            return _first_run(
+                (entry is not None and entry.extent.first not in leaving for entry in self._owners), pages
+            )
         if self._free:
             return self._free[-1]
         return max((self._entries[key].frames[-1] for key in leaving), default=None)
@@ -152,7 +154,7 @@ class PageTable:
             raise PageError(f"frames {self._free} are listed as free, beside those that are owned: {sorted(owned)}")
 
 
-def first_run(taken: Iterable[bool], length: int) -> int | None:
+def _first_run(taken: Iterable[bool], length: int) -> int | None:
     """Where the first ``length`` neighbouring places begin that are not ``taken``; None if there are none."""
     run = 0
     for place, is_taken in enumerate(taken):

@@ -42,8 +42,9 @@ class PagedCache:
 
     Before a layer is computed, its pages are fetched as far as they are not there, and gathered into that buffer, so
     that the layer reads what it would read of a contiguous cache, byte for byte. Its new tokens are put into their
-    pages afterwards; these are dirty then and go home before their frames are used again. A layer with a window reads
-    only the pages that its queries see. Pages are fetched ahead across layers, as far as the policy gives room.
+    pages afterwards; these are dirty then and go home before their frames are used again, full ones at once. A layer
+    with a window reads only the pages that its queries see. Pages are fetched ahead across layers, as far as the policy
+    gives room.
     """
 
     def __init__(self, device: Device, shape: CacheShape, pool: HybridMemoryPool, *, owns_pool: bool = True) -> None:
@@ -56,6 +57,7 @@ class PagedCache:
         frames = pool.table.frames
         self._group = max(1, min(MOST_PAGES, frames // 4))
         self._ahead = max(1, min(MOST_PAGES, frames // 2))
+        self._spills = frames < cache_pages(shape, pool.page_bytes)
         self._steps = 0
         self._closed = False
 
@@ -89,6 +91,9 @@ class PagedCache:
             self._expect(group)
             self._dispatch("scatter_pages", layer, group, number * size, low, high - low)
             self.pool.release(*group)
+            if self._spills:
+                # Full pages do not change any more: those that went home early can be evicted without a copy.
+                self.pool.write_back(*group[: (position + tokens) // size - number])
         self._steps += 1
 
     def reset(self) -> None:
