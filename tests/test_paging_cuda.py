@@ -69,11 +69,11 @@ def test_layers_and_cache_in_pages_equal_the_resident_model(models: Models, dtyp
         assert peak == paged.memory.peak
 
 
-def scan(device, pages: int = 24, rounds: int = 4) -> HybridMemoryPool:
+def scan(device, pages: int = 24, rounds: int = 4, page_bytes: int = PAGE_BYTES) -> HybridMemoryPool:
     """Every page is used in every round, and every other one written, through a third of the frames."""
-    pool = HybridMemoryPool(device, frames=pages // 3, pages=pages, policy="lru")
-    witness = Witness(device, rounds * pages * PAGE_BYTES)
-    extents = [pool.create(PAGE_BYTES) for _ in range(pages)]
+    pool = HybridMemoryPool(device, frames=pages // 3, pages=pages, policy="lru", page_bytes=page_bytes)
+    witness = Witness(device, rounds * pages * page_bytes)
+    extents = [pool.create(page_bytes) for _ in range(pages)]
     for value in range(rounds):
         for number, extent in enumerate(extents):
             write = value == 0 or number % 2 == 1
@@ -81,7 +81,7 @@ def scan(device, pages: int = 24, rounds: int = 4) -> HybridMemoryPool:
             if write:
                 witness.stamp(pool, extent, value)
             else:
-                witness.peek(pool, extent, bytes(PAGE_BYTES))
+                witness.peek(pool, extent, bytes(page_bytes))
             pool.release(extent)
     witness.check()
     last = [pool.read(extent).unique().tolist() for extent in extents]
@@ -90,8 +90,9 @@ def scan(device, pages: int = 24, rounds: int = 4) -> HybridMemoryPool:
 
 
 def test_pages_go_both_ways_at_once():
+    # A copy of 2 MiB is over before the host has submitted the next one.
     with CudaDevice(kernels=kernels(), measure=True) as device:
-        scan(device)
+        scan(device, pages=12, rounds=3, page_bytes=2**25)
         device.wait_idle()
         events = [event for event in device.timeline().events if event.kind == "copy"]
     there = [event for event in events if event.lane == "copy"]

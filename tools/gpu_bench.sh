@@ -4,8 +4,8 @@
 #   tools/gpu_bench.sh [OUT]        leaves in OUT (default: artifacts/bench) each run's report as JSON, an archive of
 #                                   its logs, tables and charts, and targets.md: what was to be reached, and what was
 #
-# PYTHON names the Python to use (default: python3). Made for a card with 80 GB or more, a host with 128 GiB and 15 GB of
-# disk; takes about 7 minutes. The runs are ended after FIRST and SECOND seconds (default: 370 and 200), and what fails is
+# PYTHON names the Python to use (default: python3). Made for a card with 80 GB or more, a host with 128 GiB and 20 GB of
+# disk; takes about 7 minutes. The runs are ended after FIRST and SECOND seconds (default: 420 and 200), and what fails is
 # passed over: what was measured until then is kept.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,7 +26,7 @@ bench() { # a name, the most seconds, then the options of `xinfer-lab bench`
   (cd "$OUT/$name" && tar -czf "../$name.tar.gz" --exclude=report.json . && find . -type f ! -name report.json -delete)
 }
 
-bench 32-layers "${FIRST:-370}" 32b --layers 32 --vram 12GB --prefill 8192,16384 --file-layers 8
+bench 32-layers "${FIRST:-420}" 32b --layers 32 --vram 12GB --prefill 8192,16384 --file-layers 16
 bench 64-layers "${SECOND:-200}" 32b --vram 24GiB --prefill '' --slots 2 --codecs 3bit --no-peers
 "$PYTHON" -m xinfer_lab.bench.targets "$OUT"/{32,64}-layers/report.json 2>&1 | tee "$OUT/targets.md"
 exit "${PIPESTATUS[0]}"
