@@ -98,7 +98,7 @@ pictures: $(STAMP) ## draw the pictures of README and Lab 1; then make labs
 	'$(PY)' -m tools.pictures
 
 .PHONY: bank
-bank: $(STAMP) ## grade every banked answer 20 times and print the table; takes an hour or two
+bank: $(STAMP) ## grade every banked answer 20 times and print the table; takes half an hour or more
 	'$(PY)' tools/bank.py $(ARGS)
 
 .PHONY: map

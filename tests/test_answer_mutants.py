@@ -10,12 +10,13 @@ from tests.answer_bank import checks_of, concerned, defines, functions_of, given
 from tests.answer_mutants import Mutant, mutants
 from xinfer_lab.grading import examine
 
-LABS = ("lab2", "lab3", "lab4")
+LABS = ("lab1", "lab2", "lab3", "lab4")
 ASKED = [(lab, function) for lab in LABS for function in sorted(functions_of(lab))]
 
 _NAME = "a name or a label, for people"
 _GIVEN = "given, and nothing is in flight then: everything uploaded has been read; the device gives back what is left"
 _WORDS = "the words of an error"
+_SHORT = "n is never negative, so a file of fewer than 8 bytes breaks rule 3 too, and one of 8 has no JSON behind them"
 _UNREAD = "a placeholder: nobody looks at it before retire has replaced it"
 TAIL = (
     "uploads for steps after the last one, at most N of them: every streamer may leave that many for a run that goes on"
@@ -23,6 +24,48 @@ TAIL = (
 OWN_CALLS = "the direct queue's own calls return `work` to COMMON in the tracker, so this claim only says what it knows"
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
+    ("lab1", "read_header", "line 14: if size < 8:  ->  nothing"): _SHORT,
+    (
+        "lab1",
+        "read_header",
+        "line 15: raise ValueError(f'a file of {size} bytes is too short for the length')  ->  nothing",
+    ): _SHORT,
+    ("lab1", "read_header", "line 14: size < 8  ->  size <= 8"): _SHORT,
+    ("lab1", "read_header", "line 14: 8  ->  9"): _SHORT,
+    ("lab1", "read_header", "line 14: 8  ->  7"): _SHORT,
+    ("lab1", "read_header", "line 15: 'a file of '  ->  'a file of ?'"): _WORDS,
+    (
+        "lab1",
+        "read_header",
+        "line 15: ' bytes is too short for the length'  ->  ' bytes is too short for the length?'",
+    ): _WORDS,
+    ("lab1", "read_header", "line 18: 'a header of '  ->  'a header of ?'"): _WORDS,
+    (
+        "lab1",
+        "read_header",
+        "line 18: ' bytes is too long; 100,000,000 is the limit'  ->  ' bytes is too long; 100,000,000 is the limit?'",
+    ): _WORDS,
+    ("lab1", "read_header", "line 18: ','  ->  ',?'"): _WORDS,
+    ("lab1", "read_header", "line 20: 'a header of '  ->  'a header of ?'"): _WORDS,
+    ("lab1", "read_header", "line 20: ' bytes does not fit a file of '  ->  ' bytes does not fit a file of ?'"): _WORDS,
+    ("lab1", "read_header", "line 20: ','  ->  ',?'"): _WORDS,
+    (
+        "lab1",
+        "read_header",
+        "line 23: 'a header is a JSON object, not a '  ->  'a header is a JSON object, not a ?'",
+    ): _WORDS,
+    ("lab1", "tensor_ranges", "line 16: ' has the unknown dtype '  ->  ' has the unknown dtype ?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 19: ' has the range ['  ->  ' has the range [?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 19: ', '  ->  ', ?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 19: ']'  ->  ']?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 21: ' ends behind the file of '  ->  ' ends behind the file of ?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 21: ' bytes'  ->  ' bytes?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 23: ' does not fit its range ['  ->  ' does not fit its range [?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 23: ', '  ->  ', ?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 23: ']'  ->  ']?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 28: 'two tensors share byte '  ->  'two tensors share byte ?'"): _WORDS,
+    ("lab1", "tensor_ranges", "line 28: 0  ->  1"): _WORDS,
+    ("lab1", "tensor_ranges", "line 28: 0  ->  -1"): _WORDS,
     ("lab2", "CopyEngine", "line 8: 'copied'  ->  'copied?'"): _NAME,
     ("lab2", "CopyEngine", "line 17: True  ->  False"): "zip(strict=): groups and buffers are equally many",
     ("lab2", "CopyEngine", "line 21: 'upload layer '  ->  'upload layer ?'"): _NAME,

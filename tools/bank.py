@@ -1,51 +1,148 @@
 """The whole bank, many times: is every wrong answer refused for its reason, and every correct one taken?
 
 Each answer is recorded and verified as in a notebook, with cases drawn anew in every repeat. Prints a table and ends
-with status 1 if any verdict is not the one that the answer's header asks for.
+with status 1 if any verdict is not the one that the answer's header asks for. Stopped early, by Ctrl-C or at a given
+time, it prints the table of what was graded until then.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
+import signal
 import sys
+import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.answer_bank import Answer, answers, checks_of, concerned, run
 
-COLUMNS = ("correct", "wrong", "cheat", "accepted wrong", "rejected correct", "wrong message")
+COLUMNS = ("correct", "wrong", "cheat", "graded", "accepted wrong", "rejected correct", "wrong message")
+SHOWN = 20
+"""Complaints that are printed; the table counts all."""
+LOOK = 0.5
+"""Seconds between two looks at whether to stop."""
 
 
-def judge(answer: Answer, seeds: range) -> tuple[Counter[str], list[str]]:
-    """How often ``answer`` got another verdict than its header asks for, over ``seeds``, and what was said."""
-    from xinfer_lab.grading import examine
+@lru_cache(maxsize=64)
+def drawn(check: str, seed: int) -> str:
+    """The cases of ``check`` as JSON text: all answers to it are asked the same in one repeat."""
+    from xinfer_lab.grading import cases_to_data, find_piece
+
+    return json.dumps(cases_to_data(find_piece(check).draw(seed)))
+
+
+def judge(answer: Answer, seed: int) -> tuple[Counter[str], list[str]]:
+    """Which other verdicts ``answer`` got than its header asks for, and what was said."""
+    from xinfer_lab.grading import cases_from_data
+    from xinfer_lab.grading.check import examine_on
 
     faults: Counter[str] = Counter()
     said: list[str] = []
-    checks = checks_of(answer.lab)
-    for seed in seeds:
-        with redirect_stdout(io.StringIO()):
-            names = run(answer)
-        told = []
+    told = []
+    with redirect_stdout(io.StringIO()):
+        names = run(answer)
         for check in concerned(answer.lab, answer.function):
-            report = examine(check, names[checks[check]], seed=seed)
+            cases = cases_from_data(json.loads(drawn(check, seed)))
+            report = examine_on(cases, check, names[checks_of(answer.lab)[check]])
             wanted = check not in answer.checks
             if report.passed != wanted:
                 faults["rejected correct" if wanted else "accepted wrong"] += 1
                 said.append(f"{answer.name}, {check}, seed {seed}: {report}")
             elif not wanted:
                 told.append(" ".join(str(report).split()))
-        phrase = " ".join(answer.phrase.split())
-        if told and not any(phrase in text for text in told):
-            faults["wrong message"] += 1
-            said.append(f"{answer.name}, seed {seed}: no message contains {answer.phrase!r}: {told[0]}")
+    phrase = " ".join(answer.phrase.split())
+    if told and not any(phrase in text for text in told):
+        faults["wrong message"] += 1
+        said.append(f"{answer.name}, seed {seed}: no message contains {answer.phrase!r}: {told[0]}")
     return faults, said
+
+
+@dataclass
+class Ledger:
+    """What the bank came to so far: a row a function, with the counts of `COLUMNS`."""
+
+    rows: dict[str, Counter[str]] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+    graded: Counter[str] = field(default_factory=Counter)
+
+    def enter(self, answer: Answer, faults: Counter[str], said: list[str]) -> None:
+        """One answer was graded once."""
+        row = self.rows.setdefault(row_of(answer), Counter())
+        row[answer.kind] += answer.name not in self.graded
+        self.graded[answer.name] += 1
+        row["graded"] += 1
+        row.update(faults)
+        self.complaints += said
+
+    def table(self) -> Iterator[str]:
+        """The lines of the table. Cheats are counted where their function has a row."""
+        for answer in answers("cheat"):
+            if row_of(answer) in self.rows:
+                self.rows[row_of(answer)]["cheat"] += 1
+        rows = {**dict(sorted(self.rows.items())), "all": sum(self.rows.values(), Counter())}
+        width = max(map(len, rows))
+        yield f"{'piece':<{width}}  " + "  ".join(COLUMNS)
+        for name, row in rows.items():
+            yield f"{name:<{width}}  " + "  ".join(f"{row[column]:>{len(column)}}" for column in COLUMNS)
+        least, most = min(self.graded.values(), default=0), max(self.graded.values(), default=0)
+        times = f"{least} times" if least == most else f"{least} or {most} times"
+        yield f"{len(self.graded)} answers, {times} each (cheats: counted here, run by `make test`)"
+
+
+def row_of(answer: Answer) -> str:
+    """The name of an answer's row."""
+    return f"{answer.lab} {answer.function}"
+
+
+def grade(chosen: list[Answer], repeats: int, jobs: int, stopped: Callable[[], bool]) -> Ledger:
+    """Grade every answer once, then again, ``repeats`` times, or until ``stopped()``; what is under way is finished."""
+    ledger = Ledger()
+    began = time.monotonic()
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_worker) as pool:
+        for seed in range(repeats):
+            waiting = {pool.submit(judge, answer, seed): answer for answer in chosen}
+            while waiting and not stopped():
+                done, _ = wait(waiting, timeout=LOOK, return_when=FIRST_COMPLETED)
+                for future in done:
+                    ledger.enter(waiting.pop(future), *future.result())
+            for future, answer in waiting.items():
+                if not future.cancel():
+                    ledger.enter(answer, *future.result())
+            if waiting:
+                break
+            taken = f"{time.monotonic() - began:.0f} s"
+            complaints = f"{len(ledger.complaints)} complaints"
+            print(f"{seed + 1} of {repeats} repeats, {taken}, {complaints}", file=sys.stderr, flush=True)
+    return ledger
+
+
+def _worker() -> None:
+    """Being stopped is for the parent, which then has the table to print; one thread, since jobs are processes."""
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, signal.SIG_IGN)
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _clock(text: str) -> float:
+    """When it is next ``text``, as in 23:15, in seconds since the epoch."""
+    hour, minute = map(int, text.split(":"))
+    now = datetime.now()
+    then = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return (then if then > now else then + timedelta(days=1)).timestamp()
 
 
 def main() -> int:
@@ -54,32 +151,19 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=20, help="how often each answer is graded (default: 20)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--only", default="", help="a beginning of the answers' names, such as lab3/ensure/wrong")
+    parser.add_argument("--until", type=_clock, help="stop at this time of day, as in 23:15, and print the table")
     asked = parser.parse_args()
     # Cheats that leave their process, or never end, are for the processes of their own in tests/test_bank.py.
     chosen = [a for kind in ("correct", "wrong") for a in answers(kind) if a.name.startswith(asked.only)]
-    table: dict[str, Counter[str]] = {}
-    complaints: list[str] = []
-    with ProcessPoolExecutor(asked.jobs) as pool:
-        waiting = {pool.submit(judge, answer, range(asked.repeats)): answer for answer in chosen}
-        for done, future in enumerate(as_completed(waiting), 1):
-            answer = waiting[future]
-            faults, said = future.result()
-            row = table.setdefault(f"{answer.lab} {answer.function}", Counter())
-            row[answer.kind] += 1
-            row.update(faults)
-            complaints += said
-            print(f"\r{done} of {len(chosen)} answers", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    for answer in answers("cheat"):
-        if f"{answer.lab} {answer.function}" in table:
-            table[f"{answer.lab} {answer.function}"]["cheat"] += 1
-    width = max(map(len, table), default=5)
-    print(f"{'piece':<{width}}  " + "  ".join(COLUMNS))
-    for name in sorted(table):
-        print(f"{name:<{width}}  " + "  ".join(f"{table[name][column]:>{len(column)}}" for column in COLUMNS))
-    print(f"{len(chosen)} answers, {asked.repeats} times each (cheats: counted here, run by `make test`)")
-    print("\n\n".join(complaints[:20]))
-    return 1 if complaints else 0
+    asked_to_stop: list[int] = []
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, lambda number, frame: asked_to_stop.append(number))
+    ledger = grade(
+        chosen, asked.repeats, asked.jobs, lambda: bool(asked_to_stop) or time.time() >= (asked.until or float("inf"))
+    )
+    print(*ledger.table(), sep="\n")
+    print("\n\n".join(ledger.complaints[:SHOWN]))
+    return 1 if ledger.complaints else 0
 
 
 if __name__ == "__main__":

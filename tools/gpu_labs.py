@@ -23,7 +23,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -107,7 +107,10 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as kept:
         with ProcessPoolExecutor(min(asked.jobs, len(jobs)), mp_context=get_context("spawn")) as pool:
-            runs = list(pool.map(run, jobs, [kept] * len(jobs)))
+            futures = [pool.submit(run, job, kept) for job in jobs]
+            for done in as_completed(futures):
+                print(f"{done.result().seconds:6.1f} s  {done.result().name}", file=sys.stderr, flush=True)
+            runs = [future.result() for future in futures]
         _pack(Path(kept), asked.out)
     for solved, bare in zip(runs[::2], runs[1::2], strict=True):
         bare.faults += differences(solved, bare)

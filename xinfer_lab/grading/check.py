@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.piece import cases_from_data, cases_to_data
 from xinfer_lab.grading.report import Drawing, Report
 
-__all__ = ["VISIBLE", "CheckFailed", "check", "examine"]
+__all__ = ["VISIBLE", "CheckFailed", "check", "examine", "examine_on"]
 
 VISIBLE = 0
 """The seed of the cases that a visible check asks; hidden tests draw new ones each time."""
@@ -53,7 +55,11 @@ def _display(picture: Drawing) -> None:
 def examine(piece: str, answer: object, *, seed: int = VISIBLE) -> Report:
     """The report on ``answer``, by the same road as marking: what passes between recording and verifying is JSON
     text."""
+    return examine_on(find_piece(piece).draw(seed), piece, answer)
+
+
+def examine_on(cases: Sequence[Any], piece: str, answer: object) -> Report:
+    """As `examine`, on ``cases`` that were drawn before: whoever looks at many answers draws once."""
     asked = find_piece(piece)
-    cases = asked.draw(seed)
     data = asked.record(answer, cases)
     return asked.verify(cases_from_data(cases_to_data(cases)), json.loads(json.dumps(data)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from xinfer_lab.grading.values import Value
@@ -56,9 +57,12 @@ class HeaderFile:
         return piece.ljust(min(taken, spaces_end - self._at + taken), b" ").ljust(taken, b"\0")
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to ``offset`` from the start, from here or from the end; the new position."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
+        """Go to ``offset`` from the start, from here or from the end; the new position. As an open file, it raises
+        OSError for a place before the first byte."""
+        place = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset
+        if place < 0:
+            raise OSError(errno.EINVAL, f"there is no place {place}: a file begins at 0")
+        self._at = place
         return self._at
 
     def tell(self) -> int:
