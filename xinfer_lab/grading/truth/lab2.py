@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xinfer_lab.grading.programs.verify import ProgramJudge
 from xinfer_lab.grading.truth.choices import PREDICTION, choice
-from xinfer_lab.grading.truth.lab2_ring import ALIGNMENT, REFUSE, WAIT, WRAP
+from xinfer_lab.grading.truth.lab2_refuse import REFUSE
+from xinfer_lab.grading.truth.lab2_ring import ALIGNMENT, WAIT, WRAP
 from xinfer_lab.grading.truth.lab2_serial import GATE, SERIAL
 from xinfer_lab.grading.truth.lab2_upload import UPLOAD, UPLOAD_ASYNC
 from xinfer_lab.grading.verify import Judge
@@ -37,7 +38,10 @@ JUDGES: dict[str, Judge | ProgramJudge] = {
         "C",
         {
             "A": "Both queues are there and both are used: look at the two rows.",
-            "B": "The host waits for the logits only; it had submitted everything long before.",
+            "B": (
+                "The host does wait in the ring, when that has no room. In a ring of six layers it would not, and the "
+                "pass would take as long: look at the arrows between the two queues."
+            ),
             "D": "On this GPU both take a millisecond; the sum would be a sum for any two times.",
         },
     ),

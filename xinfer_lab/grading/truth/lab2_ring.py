@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from xinfer_lab.device.records import Allocate, Copy, HostWait, HostWrite, Signal
 from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.call_rules import in_a_call
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.staging_rules import pins, waits_for_room_only
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab2_script import UNIT, UploadScript
-from xinfer_lab.grading.values import Value
-from xinfer_lab.grading.verify import Judge, Refuses, WrongModel
+from xinfer_lab.grading.truth.lab2_fences import RETURN_IDEAS
 
-__all__ = ["ALIGNMENT", "REFUSE", "RING_BLAME", "RING_MISCONCEPTIONS", "WAIT", "WRAP"]
+__all__ = ["ALIGNMENT", "RING_BLAME", "RING_MISCONCEPTIONS", "WAIT", "WRAP", "places"]
 
 
 def places(room: int, sizes: list[int]) -> list[int]:
@@ -75,12 +75,19 @@ def whole_script(evidence: Evidence) -> Fault | None:
 
 def _waits(evidence: Evidence, until: int | None = None) -> list[HostWait]:
     records = list(evidence.stream)[:until]
-    return [record for record in records if isinstance(record, HostWait) and record.fence == "copied"]
+    return [record for record in records if isinstance(record, HostWait) and record.fence.startswith("copied")]
 
 
 def _newest(evidence: Evidence, index: int) -> int:
-    values = [r.value for r in list(evidence.stream)[:index] if isinstance(r, Signal) and r.fence == "copied"]
+    fence = getattr(evidence.stream[index], "fence", "copied")
+    values = [r.value for r in list(evidence.stream)[:index] if isinstance(r, Signal) and r.fence == fence]
     return max(values, default=0)
+
+
+def _told_last(evidence: Evidence, index: int) -> int:
+    """The newest value that ``retire`` was told before record ``index``."""
+    told = [call.values[0] for call in evidence.calls if call.name == "retire" and call.begin <= index and call.values]
+    return max((value for value in told if isinstance(value, int)), default=0)
 
 
 def _waited_value(evidence: Evidence, fault: Fault) -> int:
@@ -107,17 +114,38 @@ def _just_fits(evidence: Evidence, fault: Fault) -> bool:
     return start + -(-write.dst.size // UNIT) * UNIT == script.room
 
 
-def _one_too_many(evidence: Evidence, fault: Fault) -> bool:
+def _as_if_rounded(evidence: Evidence, fault: Fault, rounded: Callable[[int], int]) -> bool:
+    """Whether the ranges begin as they would if each size were ``rounded`` so, up to the one that the fault
+    is about."""
     if fault.kind != "place":
         return False
-    sizes = [size for _, size in evidence.case.ranges]
-    starts = [write.dst.offset for _, write in _writes(evidence)]
-    more = [(size // UNIT + 1) * UNIT for size in sizes]
+    starts = [write.dst.offset for index, write in _writes(evidence) if index <= max(fault.records)]
     head, expected = 0, []
-    for size in more[: len(starts)]:
+    for _, size in evidence.case.ranges[: len(starts)]:
         expected.append(head)
-        head += size
-    return len(starts) > 1 and starts[:3] == expected[:3]
+        head += rounded(size)
+    return len(starts) > 1 and starts == expected
+
+
+def _one_too_many(evidence: Evidence, fault: Fault) -> bool:
+    return _as_if_rounded(evidence, fault, lambda size: (size // UNIT + 1) * UNIT)
+
+
+def _not_in_the_way(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the ring refused because of a range that is in use, and that the new one does not overlap."""
+    if fault.kind != "raised:RuntimeError" or not isinstance(evidence.case, UploadScript):
+        return False
+    used: list[tuple[int, int]] = []
+    for call in evidence.calls:
+        if call.name == "retire":
+            used = []
+        elif len(call.values) == 3 and isinstance(call.values[1], int) and isinstance(call.values[2], int):
+            used.append((call.values[1], call.values[1] + call.values[2]))
+    number, sizes = len(_writes(evidence)), [size for _, size in evidence.case.ranges]
+    if not used or number >= len(sizes):
+        return False
+    start = places(evidence.case.room, sizes)[number]
+    return not any(low < start + sizes[number] and start < high for low, high in used)
 
 
 def _only_touches(evidence: Evidence, fault: Fault) -> bool:
@@ -134,6 +162,13 @@ def _only_touches(evidence: Evidence, fault: Fault) -> bool:
 
 
 RING_MISCONCEPTIONS = (
+    *RETURN_IDEAS,
+    Named(
+        "A queue waits, and the host has to",
+        "It is the host that writes into the range next: fence.wait(value) blocks the host, queue.wait(fence, value) a "
+        "queue.",
+        lambda evidence, fault: fault.kind == "hazard:self-wait" and in_a_call(evidence, "allocate", fault.records[0]),
+    ),
     Named(
         "A heap for each upload",
         "Then there is no room to wait for, but all host memory that was ever staged stays pinned. One heap, used "
@@ -166,6 +201,19 @@ RING_MISCONCEPTIONS = (
         _just_fits,
     ),
     Named(
+        "Sizes are rounded down",
+        f"size // {UNIT} * {UNIT} leaves the last bytes out, and the next range begins within this one. Round up.",
+        lambda evidence, fault: _as_if_rounded(evidence, fault, lambda size: size // UNIT * UNIT),
+    ),
+    Named(
+        "Another alignment",
+        f"Every range starts at the next multiple of {UNIT}, and not at one of a larger unit: that leaves room unused.",
+        lambda evidence, fault: any(
+            _as_if_rounded(evidence, fault, lambda size, unit=unit: -(-size // unit) * unit)  # type: ignore[misc]
+            for unit in (2 * UNIT, 4 * UNIT)
+        ),
+    ),
+    Named(
         "A whole unit too much",
         f"A size that is a multiple of {UNIT} already needs no rounding: -(-size // {UNIT}) * {UNIT}.",
         _one_too_many,
@@ -183,11 +231,23 @@ RING_MISCONCEPTIONS = (
         lambda evidence, fault: fault.kind == "hazard:host-write",
     ),
     Named(
+        "Another value than retire was told",
+        "The value that retire is told is the one after which the ranges are free. By then the fence may have been "
+        "signalled with later ones, for other things.",
+        lambda evidence, fault: (
+            fault.kind == "waits-too-long"
+            and isinstance(evidence.case, UploadScript)
+            and _waited_value(evidence, fault) not in evidence.case.values
+        ),
+    ),
+    Named(
         "Waits for the newest fence value",
         "That empties the queue: nothing is on its way while the host stages. Wait for the value of the range that "
         "is in the way.",
         lambda evidence, fault: (
-            fault.kind == "waits-too-long" and _waited_value(evidence, fault) == _newest(evidence, fault.records[0])
+            fault.kind == "waits-too-long"
+            and _waited_value(evidence, fault)
+            in (_newest(evidence, fault.records[0]), _told_last(evidence, fault.records[0]))
         ),
     ),
     Named(
@@ -206,6 +266,12 @@ RING_MISCONCEPTIONS = (
         "A range that ends where another one begins has no byte in common with it: [a, b) and [c, d) overlap if a < "
         "d and c < b.",
         _only_touches,
+    ),
+    Named(
+        "A range is looked at that is not in the way",
+        "The new range overlaps none of those that were not retired yet. Take the oldest ranges away one by one, and "
+        "stop as soon as none of those left overlaps the new one.",
+        _not_in_the_way,
     ),
     Named(
         "Ranges are not given free",
@@ -236,41 +302,4 @@ WAIT = _judge(
     "No byte is overwritten before it was copied, and the host never waits longer than that takes.",
     rules.no_hazard,
     waits_for_room_only,
-)
-
-
-def _too_large(inputs: Mapping[str, Value], *, full: bool = False) -> Refuses | None:
-    room, size = inputs["room"], inputs["sizes"][-1]
-    if 0 < size <= room - full:
-        return None
-    return Refuses("BufferRangeError", f"a ring of {room} bytes can never hand out {size}")
-
-
-def _offsets(inputs: Mapping[str, Value]) -> Value:
-    room, sizes = inputs["room"], inputs["sizes"]
-    if (refused := _too_large(inputs)) is not None:
-        return refused
-    starts, taken = places(room, sizes), -(-sizes[-1] // UNIT) * UNIT
-    for start, size in zip(starts[:-1], sizes[:-1], strict=True):
-        if starts[-1] < start + size and start < starts[-1] + taken:
-            return Refuses("RuntimeError", "the room is taken by a range that was never retired: waiting would not end")
-    return starts
-
-
-REFUSE = Judge(
-    truth=_offsets,
-    passed="What can never fit is refused, and nothing else is.",
-    noun="list of offsets",
-    wrong=(
-        WrongModel(
-            "A range in use is handed out again",
-            "A range that was allocated but not retired is in use: its copy was perhaps not even submitted.",
-            lambda inputs: _too_large(inputs) or places(inputs["room"], inputs["sizes"]),
-        ),
-        WrongModel(
-            "Exactly full counts as too large",
-            "A range may be as large as the ring: 0 < size <= ring size.",
-            lambda inputs: _too_large(inputs, full=True) or _offsets(inputs),
-        ),
-    ),
 )

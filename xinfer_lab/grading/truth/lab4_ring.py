@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from xinfer_lab.device.records import AssumeCommon, Copy, Dispatch, HostWait, Signal, Transition, Wait
 from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.call_rules import makes_wait_only
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
+from xinfer_lab.grading.truth.lab4_rules import (
+    by_layer_number,
+    never_refilled,
+    no_claim_within_a_call,
+    no_needless_barrier,
+    nothing_past_the_end,
+    running,
+)
 
 __all__ = ["ENSURE_FENCE", "ENSURE_STATE", "GATE", "SHARED", "queue_of_fault", "waits_of"]
 
@@ -20,16 +29,9 @@ def _race(kind: str, evidence: Evidence, fault: Fault) -> bool:
     return fault.kind == f"hazard:{kind}"
 
 
-def _running(evidence: Evidence) -> list[int]:
-    """Where the passes' records begin and end: what is loaded and freed around them does not count."""
-    computes = evidence.program.computes
-    last = computes[-1].record if computes else len(evidence.stream)
-    return list(range(evidence.first_pass, last))
-
-
 def _claims(evidence: Evidence) -> list[str]:
     """The slot buffers that were claimed to be in COMMON while the passes ran, in order."""
-    found = (evidence.stream[i] for i in _running(evidence))
+    found = (evidence.stream[i] for i in running(evidence))
     return [r.buffer for r in found if isinstance(r, AssumeCommon) and r.buffer.startswith("slot[")]
 
 
@@ -37,7 +39,7 @@ def _barriers_by_hand(evidence: Evidence) -> bool:
     """Whether the student's own lines recorded barriers; those that a list records by itself have the line of the
     command they are for."""
     line = ""
-    for index in reversed(_running(evidence)):
+    for index in reversed(running(evidence)):
         record = evidence.stream[index]
         if isinstance(record, (Copy, Dispatch)):
             line = record.where
@@ -83,6 +85,17 @@ def _wrong_value(evidence: Evidence, fault: Fault) -> bool:
     return _race("read-after-write", evidence, fault) and bool(waits_of(evidence, "direct", "copied"))
 
 
+def _another_fence(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the student's lines make the direct queue wait, but never for a copy."""
+    waits = (evidence.stream[i] for i in running(evidence))
+    own = [r.fence for r in waits if isinstance(r, Wait) and r.queue == "direct" and r.where in evidence.lines]
+    return (
+        _race("read-after-write", evidence, fault)
+        and bool(own)
+        and not any(fence.startswith("copied") for fence in own)
+    )
+
+
 def _waits_afterwards(evidence: Evidence, fault: Fault) -> bool:
     """Whether the direct queue waits for the copy only when the kernel that reads it has been submitted."""
     if not _race("read-after-write", evidence, fault):
@@ -114,6 +127,24 @@ def _signals_early(evidence: Evidence, fault: Fault) -> bool:
 
 
 SHARED = (
+    Named(
+        "Another device",
+        "The notebook's own `device` is left over from the first cells. Use what you were given: ring.device, "
+        "self.device.",
+        lambda evidence, fault: fault.kind.startswith("raised:") and "another device" in fault.got,
+        instead_of_hint=True,
+    ),
+    Named(
+        "Nothing is returned",
+        "A function without return gives back None. Its docstring says what it has to return.",
+        lambda evidence, fault: fault.kind == "raised:TypeError" and fault.got.endswith("but returned None"),
+    ),
+    Named(
+        "The wrong queue signals",
+        "A signal says that all that was submitted to its own queue before it is done, and nothing of the other queue: "
+        "the one that did the work signals.",
+        lambda evidence, fault: fault.kind == "hazard:wrong-signaller",
+    ),
     Named(
         "A queue waits for itself",
         "The direct queue runs in order: it is past its own signal by then, and the wait orders nothing. Who "
@@ -147,7 +178,7 @@ SHARED = (
         "assume_common() waits for nobody and tells the device nothing. What makes it true is the direct "
         "queue's wait before it.",
         lambda evidence, fault: (
-            fault.kind in ("state:assumed-too-early", "hazard:read-after-write")
+            fault.kind == "state:assumed-too-early"
             and bool(_claims(evidence))
             and not waits_of(evidence, "direct", "copied")
             and not _waits_afterwards(evidence, fault)
@@ -171,7 +202,7 @@ SHARED = (
         "Within one call a buffer stays in the state of its first use until a barrier takes it elsewhere; it "
         "decays when the call is over. "
         "Claim COMMON before the list begins, and let the list record the barrier that it needs.",
-        lambda evidence, fault: fault.kind == "state:rejected",
+        lambda evidence, fault: fault.kind in ("state:rejected", "claim-in-call"),
     ),
     Named(
         "COMMON assumed for another slot",
@@ -190,6 +221,12 @@ SHARED = (
         "The host waits in place of a queue",
         "The numbers are right, but while the host blocks it submits nothing.",
         lambda evidence, fault: fault.kind == "host-blocks",
+    ),
+    Named(
+        "A wait for another fence",
+        "The direct queue waits, but for a fence that says nothing of this copy. "
+        "ring.engine.copied does, at slot.ready.",
+        _another_fence,
     ),
     Named(
         "Nobody waits for the copy",
@@ -216,6 +253,14 @@ SHARED = (
         "A signal says: everything submitted to this queue so far is done. The layer's computing has to be "
         "submitted before it.",
         _signals_early,
+    ),
+    Named(
+        "The wait for the reader is too little or too late",
+        "The copy queue waits for consumed, but for a smaller value than it needs, or after the upload: before step is "
+        "uploaded, step - N must be computed, and consumed is at step - N + 1 then.",
+        lambda evidence, fault: (
+            _race("write-after-read", evidence, fault) and bool(waits_of(evidence, "copy", "consumed"))
+        ),
     ),
     Named(
         "Nobody waits for the reader",
@@ -245,6 +290,17 @@ SHARED = (
         "Slot by layer number",
         "slot = layer mod N breaks where one pass ends and the next begins, unless N divides L. Number by "
         "the running step.",
+        by_layer_number,
+    ),
+    Named(
+        "Nothing refills the slots",
+        "The first N layers are there, and no upload came after them. When a step's computing has been submitted and "
+        "signalled, its slot is refilled for step + N.",
+        never_refilled,
+    ),
+    Named(
+        "Slots are not taken in turn",
+        "Step s reads slot s mod N, N being ring.pool, whatever it is; and the upload for step s goes there.",
         lambda evidence, fault: fault.kind == "wrong-layer",
     ),
     Named(
@@ -266,6 +322,7 @@ _BLAME = {
     "state:": "ensure",
     "wrong-layer": "refill",
     "not-": "refill",
+    "past-the-end": "refill",
     "late-upload": "release",
     "raised:": "refill",
 }
@@ -273,21 +330,27 @@ _BLAME = {
 _BYTES = (rules.given_inputs_only, rules.right_queues, rules.right_layers)
 _FENCES = (rules.no_hazard, rules.each_step_uploads_once)
 _AHEAD = (rules.host_never_blocks, rules.slots_filled_first, rules.uploads_ahead, rules.uploads_overlap)
+_STATES = (rules.no_state_fault, no_claim_within_a_call, no_needless_barrier)
+_DIRECT_ONLY = makes_wait_only(
+    "ensure",
+    frozenset({"direct"}),
+    "What the copy queue waits for is settled where it uploads; ensure is about reading.",
+)
 
 ENSURE_FENCE = ProgramJudge(
-    (*_BYTES, *_FENCES, *_AHEAD, rules.parity),
+    (*_BYTES, *_FENCES, *_AHEAD, _DIRECT_ONLY, rules.parity),
     "The direct queue waits for its slot's copy, and for no more than that.",
     SHARED,
     _BLAME,
 )
 ENSURE_STATE = ProgramJudge(
-    (*_BYTES, rules.no_state_fault, *_FENCES, rules.parity),
+    (*_BYTES, *_STATES, *_FENCES, rules.parity),
     "tracker == device state at each ExecuteCommandLists.",
     SHARED,
     _BLAME,
 )
 GATE = ProgramJudge(
-    (*_BYTES, *_FENCES, rules.no_state_fault, *_AHEAD, rules.parity),
+    (*_BYTES, *_FENCES, *_STATES, *_AHEAD, nothing_past_the_end, rules.parity),
     "streaming vs resident max abs diff = 0, no hazard, no state fault, within budget, copies beside computing.",
     SHARED,
     _BLAME,
