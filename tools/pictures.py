@@ -1,8 +1,9 @@
-"""Draw the pictures that the project keeps: README's timelines, and Lab 1's bars of memory. `make pictures` runs it."""
+"""Draw the pictures that the project keeps: README's timelines, and those of Labs 1 and 6. `make pictures` runs it."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.lab6_pictures import lab6_pictures
 from xinfer_lab.commands.layer_cost import layer_cost
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.device.simulated import SimulatedDevice
@@ -99,6 +100,7 @@ def pictures() -> Iterator[tuple[str, Picture]]:
     yield "docs/timelines-dark.svg", timelines("dark")
     yield "solutions/lab1-residency/memory.svg", memory()
     yield "solutions/lab1-residency/explore.svg", explore()
+    yield from lab6_pictures()
 
 
 def main() -> None:
