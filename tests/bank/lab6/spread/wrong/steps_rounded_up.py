@@ -1,0 +1,10 @@
+"""
+wrong: a step that is rounded up
+check: spread, gate
+phrase: not spread evenly
+"""
+
+
+def spread(layers, streamed):
+    step = -(-layers // streamed) if streamed else 1
+    return [place * step for place in range(streamed)]
