@@ -1,0 +1,184 @@
+"""What stands on a student's page: for each graded cell what was expected, what happened, and what it earned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nbformat import NotebookNode
+
+from xinfer_lab.course.lab import Lab
+from xinfer_lab.course.notebook import Cell, parse_notebook
+from xinfer_lab.course.outputs import NOTES, verdict_under
+from xinfer_lab.course.transplant import Origin, Placed, transplant
+from xinfer_lab.course.verdict import Status, Verdict
+from xinfer_lab.grading.report import Report
+
+__all__ = ["Page", "Piece", "Points", "Work", "page_of"]
+
+MOST_WORK = 600_000
+"""Characters of sources and outputs on one page; what comes after that is named, not shown."""
+
+_MINUTES = re.compile(r"\s*\([^()]*\b(minutes|points)\b[^()]*\)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What the gradebook says of a graded cell. ``marked`` is the score that marking gave, ``given`` a person's; None
+    where there is none.
+    """
+
+    score: float
+    most: float
+    marked: float | None = None
+    given: float | None = None
+    extra: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A cell of the student's: its source, what it printed, and what a person wrote about it."""
+
+    name: str
+    kind: str
+    source: str
+    printed: str = ""
+    comment: str = ""
+    attachments: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A graded cell. ``remark`` says what ``report`` cannot: why there is none, or that a person changed the points.
+
+    ``question`` is the text that a written answer answers. ``status`` is a word for people.
+    """
+
+    name: str
+    title: str
+    status: str
+    points: Points
+    report: Report | None
+    remark: str
+    question: str
+    works: tuple[Work, ...]
+
+    @property
+    def score(self) -> str:
+        """Points as shown: a dash where nobody has given any yet."""
+        waiting = self.points.marked is None and self.points.given is None
+        return f"{'–' if waiting else format(self.points.score, 'g')} of {self.points.most:g}"
+
+    @property
+    def kind(self) -> str:
+        """``full``, ``lost`` or ``waiting``."""
+        if self.points.marked is None and self.points.given is None:
+            return "waiting"
+        return "full" if self.points.score >= self.points.most else "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A student's page. ``notes`` is Markdown from marking; ``rest`` is work below the last graded cell."""
+
+    title: str
+    student: str
+    score: float
+    most: float
+    late_penalty: float
+    notes: str
+    pieces: tuple[Piece, ...]
+    rest: tuple[Work, ...]
+
+    @property
+    def waiting(self) -> bool:
+        """Whether points are still to come."""
+        return any(piece.kind == "waiting" for piece in self.pieces)
+
+
+def page_of(
+    lab: Lab, marked: NotebookNode, points: Mapping[str, Points], student: str, *, late_penalty: float = 0.0
+) -> Page:
+    """The page for the notebook ``marked``, as marking left it, and the gradebook's ``points`` by grade id.
+
+    Of grade cells only the verdicts are used, never the source: hidden tests cannot get onto a page.
+    """
+    cells, notes = list(marked.cells), ""
+    if cells and cells[0].get("id") == NOTES:
+        notes = "\n".join(cells.pop(0).source.splitlines()[1:]).strip()
+    placed = transplant(lab.released, parse_notebook({**marked, "cells": cells})).cells
+    if len(placed) != len(cells):
+        raise ValueError(f"the notebook of {student} was marked with another release of {lab.assignment}; mark it anew")
+    pieces: list[Piece] = []
+    works: list[Work] = []
+    heading, text, room = lab.assignment, "", MOST_WORK
+    for one, cell in zip(placed, cells, strict=True):
+        if one.cell.kind == "markdown" and one.origin in (Origin.GIVEN, Origin.FREE):
+            text = one.cell.source
+            heading = _heading(text, "## ") or heading
+        if one.origin in (Origin.ANSWER, Origin.OWN):
+            work = _work(one, cell, room)
+            room -= len(work.source) + len(work.printed)
+            works.append(work)
+        if one.cell.mark.get("grade"):
+            grade = points.get(one.name, Points(0.0, float(one.cell.mark.get("points", 0))))
+            by_hand = one.origin is Origin.ANSWER
+            verdict = None if by_hand else verdict_under(cell.get("outputs", ()))
+            pieces.append(_piece(one.name, heading, grade, verdict, text if by_hand else "", tuple(works)))
+            works = []
+    titles = (_heading(cell.source, "# ") for cell in lab.released.cells if cell.kind == "markdown")
+    title = next(filter(None, titles), lab.assignment)
+    score = sum(piece.points.score for piece in pieces) - late_penalty
+    most = sum(piece.points.most for piece in pieces)
+    return Page(title, student, score, most, late_penalty, notes, tuple(pieces), tuple(works))
+
+
+def _heading(text: str, mark: str) -> str:
+    """The last heading of ``text`` of the level of ``mark``, without what it says of time and points, or ''."""
+    found = [line.removeprefix(mark) for line in text.splitlines() if line.startswith(mark)]
+    return _MINUTES.sub("", found[-1]).strip() if found else ""
+
+
+def _work(placed: Placed, cell: NotebookNode, room: int) -> Work:
+    comment = str(cell.metadata.get("nbgrader", {}).get("comment") or "")
+    if room <= 0:
+        return Work(placed.name, "raw", "(left out: this notebook is too long to be shown as a whole)", comment=comment)
+    outputs: Sequence[Any] = cell.get("outputs", ())
+    printed = "".join(one.text for one in outputs if one.output_type == "stream")
+    source: Cell = placed.cell
+    return Work(placed.name, source.kind, source.source, printed, comment, source.attachments)
+
+
+def _piece(
+    name: str, heading: str, points: Points, verdict: Verdict | None, question: str, works: tuple[Work, ...]
+) -> Piece:
+    if question:
+        word, remark = _by_hand(points, any(work.comment for work in works))
+        return Piece(name, heading, word, points, None, remark, question, works)
+    report = verdict.report if verdict else None
+    status = verdict.status if verdict else None
+    word = status.value if status else "not marked"
+    remark = (
+        "" if report else "This check was not marked, so it earned nothing. Ask for this notebook to be marked again."
+    )
+    if points.given is not None:
+        before = "nothing" if points.marked is None else f"{points.marked:g}"
+        remark = f"{remark} A person set these points to {points.given:g}; marking gave {before}.".strip()
+        if status is not Status.PASSED and points.given >= points.most:
+            word = "points given by a person"
+    if points.extra:
+        remark = f"{remark} Of these points, {points.extra:g} are extra credit.".strip()
+    return Piece(report.piece if report else name, heading, word, points, report, remark, "", works)
+
+
+def _by_hand(points: Points, commented: bool) -> tuple[str, str]:
+    if points.given is not None:
+        lost = points.score < points.most
+        return "read by a person", (
+            "No comment was left; ask your instructor what was missing." if lost and not commented else ""
+        )
+    if points.marked is None:
+        return "not read yet", "A person reads this answer and gives its points; they are not in the sum yet."
+    return "no answer", "The text of the release stands here unchanged, so there is no answer to read."
