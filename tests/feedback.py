@@ -55,13 +55,18 @@ def marked(
         notebook,
         dict.fromkeys(range(len(notebook.cells)), printed),
     )
+    return as_marked(found, notes)
+
+
+def as_marked(marking: Marking, notes: Sequence[str] = ()) -> NotebookNode:
+    """The notebook that nbgrader keeps of ``marking``."""
     cells = []
     if notes:
         cells.append(v4.new_markdown_cell(notes_text(notes), id=NOTES))
-    for place, placed in enumerate(notebook.cells):
+    for place, placed in enumerate(marking.notebook.cells):
         metadata = dict(placed.cell.metadata)
         if placed.cell.kind == "code":
-            outputs = cell_outputs(placed, place, found)
+            outputs = cell_outputs(placed, place, marking)
             cells.append(v4.new_code_cell(placed.cell.source, metadata=metadata, outputs=outputs))
         else:
             extra = {"attachments": dict(placed.cell.attachments)} if placed.cell.attachments else {}

@@ -96,6 +96,8 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "bench": machine.bench,
     "doctor": machine.doctor,
     "feedback": instructors.feedback,
+    "dispute": instructors.dispute,
+    "replay": instructors.replay,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)

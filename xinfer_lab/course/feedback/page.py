@@ -10,9 +10,10 @@ from typing import Any
 from nbformat import NotebookNode
 
 from xinfer_lab.course.lab import Lab
-from xinfer_lab.course.notebook import Cell, parse_notebook
-from xinfer_lab.course.outputs import NOTES, verdict_under
-from xinfer_lab.course.transplant import Origin, Placed, transplant
+from xinfer_lab.course.marked import read_marked
+from xinfer_lab.course.notebook import Cell
+from xinfer_lab.course.outputs import verdict_under
+from xinfer_lab.course.transplant import Origin, Placed
 from xinfer_lab.course.verdict import Status, Verdict
 from xinfer_lab.grading.report import Report
 
@@ -105,16 +106,11 @@ def page_of(
 
     Of grade cells only the verdicts are used, never the source: hidden tests cannot get onto a page.
     """
-    cells, notes = list(marked.cells), ""
-    if cells and cells[0].get("id") == NOTES:
-        notes = "\n".join(cells.pop(0).source.splitlines()[1:]).strip()
-    placed = transplant(lab.released, parse_notebook({**marked, "cells": cells})).cells
-    if len(placed) != len(cells):
-        raise ValueError(f"the notebook of {student} was marked with another release of {lab.assignment}; mark it anew")
+    read = read_marked(lab, marked)
     pieces: list[Piece] = []
     works: list[Work] = []
     heading, text, room = lab.assignment, "", MOST_WORK
-    for one, cell in zip(placed, cells, strict=True):
+    for one, cell in read.pairs():
         if one.cell.kind == "markdown" and one.origin in (Origin.GIVEN, Origin.FREE):
             text = one.cell.source
             heading = _heading(text, "## ") or heading
@@ -132,7 +128,7 @@ def page_of(
     title = next(filter(None, titles), lab.assignment)
     score = sum(piece.points.score for piece in pieces) - late_penalty
     most = sum(piece.points.most for piece in pieces)
-    return Page(title, student, score, most, late_penalty, notes, tuple(pieces), tuple(works))
+    return Page(title, student, score, most, late_penalty, read.notes, tuple(pieces), tuple(works))
 
 
 def _heading(text: str, mark: str) -> str:
