@@ -37,5 +37,5 @@ def feedback(lab: str, *, students: Sequence[str], root: Path) -> int:
     print_table(["student", "page"], rows, left=2)
     missing = sum(not found.paths for found in pages)
     count = len(pages) - missing
-    typer.echo(f"Feedback for {count} of {len(pages)}. nbgrader release_feedback {lab} gives it to students.")
+    typer.echo(f"Feedback for {count} of {len(pages)}.")
     return 1 if missing else 0
