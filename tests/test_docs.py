@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
+from packaging.requirements import Requirement
 
 from tests.project import ROOT, files, text
 from xinfer_lab.cli import app
@@ -18,6 +22,7 @@ PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in files(".md
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
+PROJECT = tomllib.loads(text("pyproject.toml"))["project"]
 PROGRAMS = ("xinfer-lab", "nbgrader", "make", "python")
 
 
@@ -107,7 +112,7 @@ def test_each_module_that_python_runs_is_there(case: tuple[str, list[str]]) -> N
 
 
 def test_extras_that_are_installed_are_declared() -> None:
-    declared = tomllib.loads(text("pyproject.toml"))["project"]["optional-dependencies"]
+    declared = PROJECT["optional-dependencies"]
     for page in PAGES:
         for extras in re.findall(r"-e \"?\.\[([a-z,]+)\]", text(page)):
             assert set(extras.split(",")) <= set(declared), f"{page} installs {extras}"
@@ -131,6 +136,29 @@ def test_each_link_leads_somewhere(page: str) -> None:
         assert path.exists(), f"{page} links to {target}"
         if anchor:
             assert anchor in anchors(path), f"{page} links to {target}; there are {sorted(anchors(path))}"
+
+
+def test_a_notebook_service_needs_no_jupyter_of_ours() -> None:
+    """README's lines for Colab install the package without its dependencies: labs and checks get by with these."""
+    imports = [
+        line
+        for path in sorted((ROOT / "labs").glob("*/*.ipynb"))
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+        for line in "".join(cell["source"]).splitlines()
+        if line.startswith(("import ", "from "))
+    ]
+    checks = "from xinfer_lab.grading import examine; examine('lab1.layer_bytes', None); examine('lab3.gate', None)"
+    there = "{name.split('.')[0] for name in sys.modules}"
+    program = "\n".join([*dict.fromkeys(imports), checks, f"import sys; print(*{there})"])
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=300
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert {"torch", "xinfer_lab"} <= loaded
+    ours = {Requirement(line).name.replace("-", "_") for line in PROJECT["dependencies"]}
+    service = {"torch", "numpy", "safetensors", "fastjsonschema", "psutil", "matplotlib", "ipywidgets", "traitlets"}
+    assert not (ours - service - {"ipython", "jinja2", "markupsafe", "pygments"}) & loaded
 
 
 def messages(page: str) -> list[str]:
