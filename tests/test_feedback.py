@@ -149,6 +149,19 @@ def test_the_page_has_what_a_report_has_and_the_students_own_work_with_what_it_p
     assert "Task 1: the bytes of a layer" in words and "(15 minutes)" not in words
 
 
+def works(name: str, title: str) -> list[str]:
+    """The work that is shown for a piece of a lab that is filled in."""
+    source = next(path for path in SOLUTIONS if path.parent.name.startswith(name))
+    shown = page(lab(source.parent.name), marked(lab(source.parent.name), submission(source)))
+    return [work.name for piece in shown.pieces if piece.title == title for work in (*piece.works, None) if work]
+
+
+def test_each_piece_shows_what_answers_it_and_what_stands_above_it() -> None:
+    # One answer for two checks; an answer whose own check comes after another.
+    assert works("lab1", "Task 4: read a header by hand") == ["header-faded", "read-header", "read-header"]
+    assert works("lab4", "Task 3: the clinic")[:4] == ["explain-ordering", "ordering", "explain-lifetime", "lifetime"]
+
+
 def test_points_are_those_of_the_gradebook_and_the_sum_too() -> None:
     which = lab(LAB)
     notebook = marked(which, submission(SOLUTIONS[0]), {PIECE: failed("x")})

@@ -12,7 +12,8 @@ from xinfer_lab.course.nbgrader_process import NbgraderError, run_nbgrader
 __all__ = ["Pages", "generate_feedback", "marked_students"]
 
 _FAILURE = re.compile(
-    r"There was an error processing assignment: ([^\n]+)\n.*?^ {0,4}(?:[\w.]+\.)?\w+: ([^\n]+)$", re.MULTILINE | re.DOTALL
+    r"There was an error processing assignment: ([^\n]+)\n.*?^ {0,4}(?:[\w.]+\.)?\w+: ([^\n]+)$",
+    re.MULTILINE | re.DOTALL,
 )
 """In nbgrader's log: the folder of a notebook that could not be converted, a traceback, and the error's words."""
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from nbformat import NotebookNode
 
+from xinfer_lab.course.feedback.works import Work, Works
 from xinfer_lab.course.lab import Lab
 from xinfer_lab.course.marked import read_marked
-from xinfer_lab.course.notebook import Cell
 from xinfer_lab.course.outputs import verdict_under
-from xinfer_lab.course.transplant import Origin, Placed
+from xinfer_lab.course.transplant import Origin
 from xinfer_lab.course.verdict import Status, Verdict
 from xinfer_lab.grading.report import Report
 
-__all__ = ["Page", "Piece", "Points", "Work", "page_of"]
-
-MOST_WORK = 600_000
-"""Characters of sources and outputs on one page; what comes after that is named, not shown."""
+__all__ = ["Page", "Piece", "Points", "page_of"]
 
 _MINUTES = re.compile(r"\s*\([^()]*\b(minutes|points)\b[^()]*\)\s*$")
 
@@ -36,18 +32,6 @@ class Points:
     marked: float | None = None
     given: float | None = None
     extra: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A cell of the student's: its source, what it printed, and what a person wrote about it."""
-
-    name: str
-    kind: str
-    source: str
-    printed: str = ""
-    comment: str = ""
-    attachments: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,43 +92,30 @@ def page_of(
     """
     read = read_marked(lab, marked)
     pieces: list[Piece] = []
-    works: list[Work] = []
-    heading, text, room = lab.assignment, "", MOST_WORK
+    works = Works(lab)
+    heading, text = lab.assignment, ""
     for one, cell in read.pairs():
         if one.cell.kind == "markdown" and one.origin in (Origin.GIVEN, Origin.FREE):
             text = one.cell.source
             heading = _heading(text, "## ") or heading
         if one.origin in (Origin.ANSWER, Origin.OWN):
-            work = _work(one, cell, room)
-            room -= len(work.source) + len(work.printed)
-            works.append(work)
+            works.take(one, cell)
         if one.cell.mark.get("grade"):
             grade = points.get(one.name, Points(0.0, float(one.cell.mark.get("points", 0))))
             by_hand = one.origin is Origin.ANSWER
             verdict = None if by_hand else verdict_under(cell.get("outputs", ()))
-            pieces.append(_piece(one.name, heading, grade, verdict, text if by_hand else "", tuple(works)))
-            works = []
+            pieces.append(_piece(one.name, heading, grade, verdict, text if by_hand else "", works.hand_out(one.name)))
     titles = (_heading(cell.source, "# ") for cell in lab.released.cells if cell.kind == "markdown")
     title = next(filter(None, titles), lab.assignment)
     score = sum(piece.points.score for piece in pieces) - late_penalty
     most = sum(piece.points.most for piece in pieces)
-    return Page(title, student, score, most, late_penalty, read.notes, tuple(pieces), tuple(works))
+    return Page(title, student, score, most, late_penalty, read.notes, tuple(pieces), works.rest())
 
 
 def _heading(text: str, mark: str) -> str:
     """The last heading of ``text`` of the level of ``mark``, without what it says of time and points, or ''."""
     found = [line.removeprefix(mark) for line in text.splitlines() if line.startswith(mark)]
-    return _MINUTES.sub("", found[-1]).strip() if found else ""
-
-
-def _work(placed: Placed, cell: NotebookNode, room: int) -> Work:
-    comment = str(cell.metadata.get("nbgrader", {}).get("comment") or "")
-    if room <= 0:
-        return Work(placed.name, "raw", "(left out: this notebook is too long to be shown as a whole)", comment=comment)
-    outputs: Sequence[Any] = cell.get("outputs", ())
-    printed = "".join(one.text for one in outputs if one.output_type == "stream")
-    source: Cell = placed.cell
-    return Work(placed.name, source.kind, source.source, printed, comment, source.attachments)
+    return _MINUTES.sub("", found[-1]).replace("`", "").strip() if found else ""
 
 
 def _piece(
