@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from xinfer_lab.cli import machine, models, sizes
+from xinfer_lab.cli import instructors, machine, models, sizes
 from xinfer_lab.commands.faults import fault_sentence
 
 __all__ = ["Command", "Commands", "app", "main"]
@@ -95,6 +95,9 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "plan": sizes.plan,
     "bench": machine.bench,
     "doctor": machine.doctor,
+    "feedback": instructors.feedback,
+    "dispute": instructors.dispute,
+    "replay": instructors.replay,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)

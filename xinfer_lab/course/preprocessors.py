@@ -19,11 +19,11 @@ from traitlets import Enum
 from xinfer_lab.course.lab import Lab, read_lab
 from xinfer_lab.course.marking import Marker
 from xinfer_lab.course.notebook import Notebook, UnreadableNotebook, parse_notebook, read_notebook
-from xinfer_lab.course.outputs import cell_outputs, notes_text, unmarked
+from xinfer_lab.course.outputs import NOTES, cell_outputs, notes_text, unmarked
 from xinfer_lab.course.sandbox import CHOICES, open_sandbox
 from xinfer_lab.course.transplant import Placed, Transplant, transplant
 
-__all__ = ["SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
+__all__ = ["LabStep", "SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
 
 KEY = "xinfer_lab"
 """Where in the metadata of a marked notebook its notes are."""
@@ -47,10 +47,11 @@ class SubmissionExporter(NotebookExporter):
         return self.from_notebook_node(_notebook([], {}), resources=resources, **options)  # type: ignore[no-untyped-call]
 
 
-class _Preprocessor(NbGraderPreprocessor):  # type: ignore[misc]
-    """What both steps know: the lab that a notebook belongs to."""
+class LabStep(NbGraderPreprocessor):  # type: ignore[misc]
+    """What these steps know: the lab that a notebook belongs to."""
 
-    def _lab(self, resources: Any) -> Lab:
+    def lab(self, resources: Any) -> Lab:
+        """The lab of the notebook that is converted."""
         coursedir = self.parent.parent.coursedir
         assignment, name = resources["nbgrader"]["assignment"], resources["nbgrader"]["notebook"] + ".ipynb"
         source, released = (
@@ -60,12 +61,12 @@ class _Preprocessor(NbGraderPreprocessor):  # type: ignore[misc]
         return read_lab(assignment, source, released)
 
 
-class TransplantAnswers(_Preprocessor):
+class TransplantAnswers(LabStep):
     """Replaces a submission by the released notebook with the student's answers and own cells in it."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """The notebook that will be marked. Its notes are in its metadata."""
-        found = transplant(self._lab(resources).released, resources[KEY])
+        found = transplant(self.lab(resources).released, resources[KEY])
         cells, own = [], 0
         for placed in found.cells:
             own += placed.cell.id is None
@@ -76,7 +77,7 @@ class TransplantAnswers(_Preprocessor):
         return _notebook(cells, metadata), resources
 
 
-class VerifiedMarks(_Preprocessor):
+class VerifiedMarks(LabStep):
     """Marks a transplanted notebook in place of running it, and writes outputs from which nbgrader reads exactly these
     marks.
 
@@ -91,7 +92,7 @@ class VerifiedMarks(_Preprocessor):
         """The notebook with a verdict under each grade cell, and notes at its top. Raises `MarkingError` where nothing
         can be marked.
         """
-        lab = self._lab(resources)
+        lab = self.lab(resources)
         notes = list(nb.metadata.pop(KEY, {}).get("notes", ()))
         notebook = transplant(lab.released, parse_notebook(nb))
         if len(notebook.cells) != len(nb.cells):
@@ -104,7 +105,7 @@ class VerifiedMarks(_Preprocessor):
             if cell.cell_type == "code":
                 cell.outputs = cell_outputs(placed, place, marking)
         if marking.notes:
-            nb.cells.insert(0, _cell("markdown", notes_text(marking.notes), id="marking-notes"))
+            nb.cells.insert(0, _cell("markdown", notes_text(marking.notes), id=NOTES))
         for verdict in marking.verdicts:
             if verdict.report is not None and not verdict.report.passed:
                 self.log.info("%s: %s. %s", verdict.grade_id, verdict.status.value, verdict.report.headline)
