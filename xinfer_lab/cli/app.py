@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from xinfer_lab.cli import instructors, machine, models, sizes
+from xinfer_lab.cli import classes, machine, models, sizes
 from xinfer_lab.commands.faults import fault_sentence
 
 __all__ = ["Command", "Commands", "app", "main"]
@@ -95,9 +95,12 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "plan": sizes.plan,
     "bench": machine.bench,
     "doctor": machine.doctor,
-    "feedback": instructors.feedback,
-    "dispute": instructors.dispute,
-    "replay": instructors.replay,
+    "release": classes.release,
+    "autograde": classes.autograde,
+    "export": classes.export,
+    "feedback": classes.feedback,
+    "dispute": classes.dispute,
+    "replay": classes.replay,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)

@@ -16,17 +16,23 @@ from nbformat import NotebookNode, v4
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 
+from xinfer_lab.course.handed_in import collect
+from xinfer_lab.course.job import Marked
 from xinfer_lab.course.lab import Lab, read_lab
 from xinfer_lab.course.marking import Marker
+from xinfer_lab.course.marks import marks_to_data
 from xinfer_lab.course.notebook import Notebook, UnreadableNotebook, parse_notebook, read_notebook
 from xinfer_lab.course.outputs import NOTES, cell_outputs, notes_text, unmarked
 from xinfer_lab.course.sandbox import CHOICES, open_sandbox
 from xinfer_lab.course.transplant import Placed, Transplant, transplant
 
-__all__ = ["LabStep", "SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
+__all__ = ["KEY", "MARKED", "LabStep", "SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
 
 KEY = "xinfer_lab"
-"""Where in the metadata of a marked notebook its notes are."""
+"""Where in the metadata of a notebook its notes are while it is marked, and then what `read_marks` reads."""
+
+MARKED = "xinfer_lab.marked"
+"""Where in the resources of a conversion the marking is that was made elsewhere, if it was."""
 
 
 class SubmissionExporter(NotebookExporter):
@@ -37,12 +43,14 @@ class SubmissionExporter(NotebookExporter):
         if not getattr(self.parent, "_sanitizing", False):
             return super().from_filename(filename, resources=resources, **options)
         path = Path(filename)
-        try:
-            submitted = read_notebook(path)
-        except UnreadableNotebook as error:
-            submitted = Notebook((), (f"This notebook could not be read: {error}.",))
         resources = dict(resources or {})
-        resources[KEY] = submitted
+        if MARKED in resources:
+            resources[KEY] = resources[MARKED].notebook
+        else:
+            try:
+                resources[KEY] = read_notebook(path)
+            except UnreadableNotebook as error:
+                resources[KEY] = Notebook((), (f"This notebook could not be read: {error}.",))
         resources.setdefault("metadata", {}).update({"name": path.stem, "path": str(path.parent)})
         return self.from_notebook_node(_notebook([], {}), resources=resources, **options)  # type: ignore[no-untyped-call]
 
@@ -100,7 +108,8 @@ class VerifiedMarks(LabStep):
         for cell, placed in zip(nb.cells, notebook.cells, strict=True):
             if cell.cell_type == "code":
                 cell.outputs = unmarked(placed)
-        marking = self._marker().mark_transplant(lab, Transplant(notebook.cells, (), notebook.missing), notes)
+        marked = resources.pop(MARKED, None) or self._mark(lab, notebook, notes, resources)
+        marking = marked.marking
         for place, (cell, placed) in enumerate(zip(nb.cells, notebook.cells, strict=True)):
             if cell.cell_type == "code":
                 cell.outputs = cell_outputs(placed, place, marking)
@@ -109,7 +118,17 @@ class VerifiedMarks(LabStep):
         for verdict in marking.verdicts:
             if verdict.report is not None and not verdict.report.passed:
                 self.log.info("%s: %s. %s", verdict.grade_id, verdict.status.value, verdict.report.headline)
+        nb.metadata[KEY] = marks_to_data(marked, lab)
         return nb, resources
+
+    def _mark(self, lab: Lab, notebook: Transplant, notes: list[str], resources: Any) -> Marked:
+        """Mark here and now, as plain nbgrader does."""
+        about, coursedir = resources["nbgrader"], self.parent.parent.coursedir
+        folder = coursedir.format_path(coursedir.submitted_directory, about["student"], about["assignment"])
+        version = collect(Path(folder), lab.name).version
+        marker = self._marker()
+        marking = marker.mark_transplant(lab, Transplant(notebook.cells, (), notebook.missing), notes)
+        return Marked(Notebook(()), marking, version, marker.sandbox.words, marker.sandbox.isolated)
 
     def _marker(self) -> Marker:
         """One marker for one run of the converter: its trusted process and its drawn cases serve all submissions."""

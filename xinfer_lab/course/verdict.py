@@ -22,6 +22,8 @@ class Status(Enum):
     DIED = "kernel died"
     MISSING = "missing"
     BY_HAND = "graded by hand"
+    NOT_MARKED = "not marked"
+    """Marking itself did not come to an end; nothing is said about the answer."""
 
 
 @dataclass(frozen=True, slots=True)
