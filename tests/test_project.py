@@ -26,9 +26,14 @@ REQUIREMENTS = [Requirement(line) for group in GROUPS.values() for line in group
 LOWEST_PYTHON = "3.11"
 
 # conda-forge's names where they are not PyPI's.
-CONDA_NAMES = {"pytorch": "torch", "python-fastjsonschema": "fastjsonschema"}
+CONDA_NAMES = {"pytorch": "torch", "python-fastjsonschema": "fastjsonschema", "jupyter_server": "jupyter-server"}
 # What `import x` is called in pyproject.toml, where that is not x.
-DISTRIBUTIONS = {"yaml": "pyyaml", "IPython": "ipython"}
+DISTRIBUTIONS = {
+    "yaml": "pyyaml",
+    "IPython": "ipython",
+    "jupyter_server": "jupyter-server",
+    "axe_playwright_python": "axe-playwright-python",
+}
 
 
 def pins() -> dict[str, Version]:
@@ -91,7 +96,8 @@ def test_the_conda_environment_has_the_same_names_and_ranges():
     ours = {requirement.name: requirement.specifier for requirement in requirements}
     assert ours.pop("pip") == ""
     assert ours.pop("python") == PROJECT["requires-python"]
-    assert ours == {requirement.name: requirement.specifier for requirement in REQUIREMENTS}
+    by_pip = {Requirement(line).name for line in GROUPS["browser"]}
+    assert ours == {one.name: one.specifier for one in REQUIREMENTS if one.name not in by_pip}
     assert pip == ["--editable ."]
 
 
@@ -249,8 +255,9 @@ def test_notebooks_are_kept_without_outputs():
         assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells), notebook
 
 
-def test_no_file_is_larger_than_a_mebibyte():
-    assert [path for path in files() if path.stat().st_size > 2**20] == []
+def test_no_file_is_larger_than_a_mebibyte_but_the_trained_model():
+    large = [path.relative_to(ROOT).as_posix() for path in files() if path.stat().st_size > 2**20]
+    assert large == ["xinfer_lab/models/shakespeare/model.safetensors"]
 
 
 def test_no_file_names_a_place_on_somebodys_machine():

@@ -70,10 +70,23 @@ class Codec(StrEnum):
     THREE = "3bit"
 
 
+def _model(value: str) -> Path:
+    """A path as it is; a name of a trained model stands for it where there is no such path."""
+    path = Path(value)
+    if path.exists():
+        return path
+    from xinfer_lab.models import TRAINED
+
+    return TRAINED.get(value, path)
+
+
 Model = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="Checkpoint: a directory with config.json and safetensors, or one .safetensors file."
+        metavar="MODEL",
+        parser=_model,
+        help="Checkpoint: a directory with config.json and safetensors, or one .safetensors file; or shakespeare, the "
+        "small trained model that comes with the package.",
     ),
 ]
 StreamLayers = Annotated[

@@ -10,6 +10,7 @@ from typing import Any
 
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.piece import cases_from_data, cases_to_data
+from xinfer_lab.grading.progress import note_outcome
 from xinfer_lab.grading.report import Drawing, Report
 
 __all__ = ["VISIBLE", "CheckFailed", "check", "examine", "examine_on"]
@@ -35,9 +36,10 @@ def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
     """Ask ``answer`` the cases of ``piece`` and say whether it is right; raises `CheckFailed` where it is not.
 
     ``seed`` chooses the cases; None draws ones that nobody has seen. Prints one line where all is right, and nothing
-    to stderr.
+    to stderr. `xinfer_lab.grading.progress` keeps what it said, where it was asked to.
     """
     report = examine(piece, answer, seed=secrets.randbits(32) if seed is None else seed)
+    note_outcome(piece, report.passed)
     if not report.passed:
         if report.picture is not None:
             _display(report.picture)

@@ -80,7 +80,7 @@ class Chart:
             for schedule, line in self.runs
         )
         head = f"<strong>{escape(self.patient)}</strong>: {self._counts()}"
-        report = f'<pre style="{_PRE}">{escape(self.report or "No finding.")}</pre>'
+        report = f'<pre tabindex="0" style="{_PRE}">{escape(self.report or "No finding.")}</pre>'
         return f"<p>{head}</p><table>{rows}</table>{report}{self.picture.html()}"
 
 

@@ -70,7 +70,9 @@ class Picture:
         head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.columns)
         rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in shown)
         more = f"<p>{left} more rows are in <code>picture.table</code>.</p>" if left else ""
+        # A table with many columns is scrolled, by keyboard too, in place of the page.
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        table = f"<div style='overflow-x:auto' tabindex='0'>{table}</div>"
         return f"<details><summary>The same as a table: {html.escape(self.title)}</summary>{table}{more}</details>"
 
     def _repr_html_(self) -> str:

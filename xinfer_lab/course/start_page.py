@@ -1,0 +1,198 @@
+"""The start page of `make lab`: the labs in order, and how far one is in each. Plain HTML, complete in itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from xinfer_lab.course.grade_cells import BadGradeCell, grade_cells
+from xinfer_lab.course.notebook import Cell, UnreadableNotebook, read_notebook
+
+__all__ = ["LabProgress", "Task", "labs_in", "render"]
+
+_HEADING = re.compile(r"^(#{1,2}) +(.+?)(?: *\([^()]*minutes[^()]*\))? *$", re.MULTILINE)
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A section of a lab: its heading, and for each of its pieces the points and what its check said last.
+
+    None: it was not asked yet. A piece that a person reads has no check and stays None: ``by_hand``.
+    """
+
+    heading: str
+    points: tuple[float, ...]
+    outcomes: tuple[bool | None, ...]
+    by_hand: bool = False
+
+    @property
+    def passed(self) -> float:
+        """Points whose checks passed."""
+        return sum(points for points, outcome in zip(self.points, self.outcomes, strict=True) if outcome)
+
+    @property
+    def state(self) -> str:
+        """In words."""
+        if self.by_hand:
+            return "read by a person"
+        if all(self.outcomes):
+            return "passed"
+        if any(outcome is not None for outcome in self.outcomes):
+            return "begun"
+        return "not tried yet"
+
+
+@dataclass(frozen=True, slots=True)
+class LabProgress:
+    """A notebook: its path below the labs' folder, with slashes, its title, and its graded sections in order."""
+
+    path: str
+    title: str
+    tasks: tuple[Task, ...]
+
+    @property
+    def points(self) -> float:
+        """Points that checks can give."""
+        return sum(sum(task.points) for task in self.tasks if not task.by_hand)
+
+    @property
+    def passed(self) -> float:
+        """Points whose checks passed."""
+        return sum(task.passed for task in self.tasks)
+
+    @property
+    def next(self) -> Task | None:
+        """The first section that is not passed."""
+        return next((task for task in self.tasks if task.state not in ("passed", "read by a person")), None)
+
+
+def labs_in(folder: Path, outcomes: Mapping[str, bool]) -> list[LabProgress]:
+    """Every notebook in the folders of ``folder``, in order of their names; one that cannot be read is left out."""
+    found = []
+    for path in sorted(folder.glob("*/*.ipynb")):
+        try:
+            cells = read_notebook(path).cells
+        except UnreadableNotebook:
+            continue
+        tasks = tuple(_tasks(cells, outcomes))
+        if tasks:
+            found.append(LabProgress(path.relative_to(folder).as_posix(), _title(cells) or path.stem, tasks))
+    return found
+
+
+def _headings(cell: Cell) -> list[tuple[str, str]]:
+    """(marks, words) of each heading of the first two levels."""
+    return _HEADING.findall(_FENCE.sub("", cell.source)) if cell.kind == "markdown" else []
+
+
+def _title(cells: tuple[Cell, ...]) -> str:
+    return next((words for cell in cells for marks, words in _headings(cell) if marks == "#"), "")
+
+
+def _tasks(cells: tuple[Cell, ...], outcomes: Mapping[str, bool]) -> Iterator[Task]:
+    heading, points, said = "", list[float](), list[bool | None]()
+    for cell in cells:
+        for marks, words in _headings(cell):
+            if marks == "##":
+                if points:
+                    yield Task(heading, tuple(points), tuple(said))
+                heading, points, said = words, [], []
+        try:
+            graded = grade_cells([cell])
+        except BadGradeCell:  # a student changed it; nbgrader's Validate says so
+            continue
+        for grade in graded:
+            if grade.by_hand:
+                yield Task(heading, (grade.points,), (None,), by_hand=True)
+            else:
+                points.append(grade.points)
+                said.append(_outcome([check.piece for check in grade.checks], outcomes))
+    if points:
+        yield Task(heading, tuple(points), tuple(said))
+
+
+def _outcome(pieces: list[str], outcomes: Mapping[str, bool]) -> bool | None:
+    known = [outcomes[piece] for piece in pieces if piece in outcomes]
+    return all(known) if len(known) == len(pieces) else (None if not known else False)
+
+
+# ----------------------------------------------------------------------------------------------------------- the page
+
+_STYLE = """
+:root{color-scheme:light dark;--paper:#fff;--card:#f5f6f8;--ink:#1b1f24;--muted:#57606a;--rule:#d0d7de;--bar:#0072b2}
+@media (prefers-color-scheme:dark){:root{--paper:#14181d;--card:#1b2027;--ink:#eef2f6;--muted:#a3adb8;--rule:#323a44;
+--bar:#56b4e9}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,
+'DejaVu Sans',sans-serif}
+main{max-width:54rem;margin:0 auto;padding:2rem 1.25rem 3rem}
+h1{font-size:1.7rem;line-height:1.25;margin:0 0 .5rem}
+h2{font-size:1.15rem;margin:0}
+p{margin:.4rem 0}
+a{color:var(--bar)}
+article{background:var(--card);border:1px solid var(--rule);border-radius:8px;padding:1rem 1.25rem;margin:1rem 0}
+article header{display:flex;flex-wrap:wrap;gap:.25rem 1rem;justify-content:space-between;align-items:baseline}
+.bar{height:.6rem;border-radius:.3rem;background:var(--rule);margin:.6rem 0;overflow:hidden}
+.bar span{display:block;height:100%;background:var(--bar)}
+.muted{color:var(--muted)}
+table{border-collapse:collapse;width:100%;margin:.5rem 0 0}
+th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-top:1px solid var(--rule);vertical-align:top}
+th{font-weight:600}
+td:not(:first-child),th:not(:first-child){white-space:nowrap}
+"""
+
+# Back from JupyterLab's tab, the page is what it was when it was left.
+_SCRIPT = "addEventListener('visibilitychange',()=>{if(document.visibilityState==='visible')location.reload()})"
+
+
+def render(labs: list[LabProgress], *, base_url: str) -> str:
+    """The page. ``base_url`` is the server's, with a slash at both ends; links lead to JupyterLab."""
+    articles = "".join(_article(lab, base_url) for lab in labs)
+    if not labs:
+        articles = "<p>There is no lab in this folder.</p>"
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
+        f"<title>xinfer-lab: the labs</title><style>{_STYLE}</style></head><body><main>"
+        "<h1>The labs</h1>"
+        "<p>Run a language model that is larger than the GPU's memory. Begin with the first lab and go on in order; "
+        "each lab starts from working parts, so that you can go on where one resists.</p>"
+        f"{articles}"
+        '<p class="muted">Points are those whose checks passed the last time that you ran them here. Your work is '
+        "marked anew when you hand it in, and a written answer is read by a person.</p>"
+        '<p class="muted">On a narrow screen, Ctrl+B (on a Mac, Command+B) hides the list of files beside a lab.</p>'
+        f'<p><a href="{escape(base_url)}lab" target="jupyterlab">JupyterLab with all files</a></p>'
+        f"</main><script>{_SCRIPT}</script></body></html>"
+    )
+
+
+def _article(lab: LabProgress, base_url: str) -> str:
+    link = escape(f"{base_url}lab/tree/{quote(lab.path)}")
+    passed, points = f"{lab.passed:g}", f"{lab.points:g}"
+    share = 100 * lab.passed / lab.points if lab.points else 0.0
+    if lab.next is None:
+        word, then = "Look again", "All checks passed."
+    elif any(outcome is not None for task in lab.tasks for outcome in task.outcomes):
+        word, then = "Go on", f"Next: {escape(lab.next.heading)}"
+    else:
+        word, then = "Begin", "Not begun yet."
+    rows = "".join(
+        f"<tr><td>{escape(task.heading)}</td><td>{task.state}</td>"
+        f"<td>{'' if task.by_hand else f'{task.passed:g} of '}{sum(task.points):g}</td></tr>"
+        for task in lab.tasks
+    )
+    return (
+        f"<article><header><h2>{escape(lab.title)}</h2>"
+        f'<a href="{link}" target="jupyterlab" aria-label="{word}: {escape(lab.title)}">{word}</a></header>'
+        f'<div class="bar" role="progressbar" aria-label="{escape(lab.title)}: points" aria-valuemin="0" '
+        f'aria-valuemax="{points}" aria-valuenow="{passed}"><span style="width:{share:.1f}%"></span></div>'
+        f"<p>{passed} of {points} points. {then}</p>"
+        "<details><summary>Each section</summary><table><thead><tr>"
+        '<th scope="col">section</th><th scope="col">state</th><th scope="col">points</th>'
+        f"</tr></thead><tbody>{rows}</tbody></table></details></article>"
+    )
