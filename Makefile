@@ -74,6 +74,20 @@ sandbox: ## install bubblewrap, under which students' code is marked
 	  echo 'Install bubblewrap with the packages of your system (Debian, Ubuntu: sudo apt install bubblewrap); macOS and Windows have none.'; \
 	fi
 
+# As `sandbox`: a Chromium is taken where it is; else installed where that costs nothing to ask; else it is said what to do.
+.PHONY: chromium
+chromium: $(STAMP) ## install a Chromium for make browser, where that is easy
+	@'$(PY)' -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
+	@if '$(PY)' -m tests.browser.chromium; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; \
+	fi
+
+# pytest's status 5, no test ran, is no failure here: where there is no Chromium, all are left out and counted.
+.PHONY: browser
+browser: chromium ## work through the labs in a real Chromium; screenshots in artifacts/browser
+	'$(PY)' -m pytest tests/browser $(ARGS) || [ $$? = 5 ]
+
 .PHONY: lint
 lint: $(STAMP) ## ruff, mypy, and the direction of imports
 	'$(PY)' -m ruff check

@@ -15,7 +15,20 @@ to the top: `device` and `qwen2` know nothing of each other, `paging` is a page 
 puts them together, `grading` and `views` look at what came of it, `course` runs a class, `bench`
 measures, `commands` do what the command line asks for, and `cli` is the command line.
 """
-ORDER = ("", "device", "paging", "qwen2", "residency", "grading", "views", "course", "bench", "commands", "cli.py")
+ORDER = (
+    "",
+    "models",
+    "device",
+    "paging",
+    "qwen2",
+    "residency",
+    "grading",
+    "views",
+    "course",
+    "bench",
+    "commands",
+    "cli.py",
+)
 
 
 def first_line(module: Path) -> str:
