@@ -45,7 +45,6 @@ def test_a_lab_as_a_page_can_be_read_by_everybody_and_loads_nothing(
     watched.page.close()
 
 
-@pytest.mark.xdist_group("start")
 @every_theme
 def test_the_start_page_can_be_read_by_everybody_and_shows_progress(
     course: Course, watch: Open, artefacts: Path, theme: str
