@@ -19,7 +19,7 @@ __all__ = ["SlotRing", "streaming_from"]
 class SlotRing:
     """N slots filled and read in turn, the engine that fills them, a fence for those that read them, three counters.
 
-    ``device``: its ``direct_queue`` computes, its ``copy_queue`` uploads. ``layers`` is L. ``slots`` are N `LayerSlot`;
+    ``device``: its ``direct_queue`` computes, its ``copy_queue`` uploads. ``layers`` is L, ``pool`` is N. ``slots`` are N `LayerSlot`;
     ``slots[k].ready`` is the value of ``engine.copied`` at which what was last uploaded there may be read.
     ``engine.upload(layer, slot)`` submits an upload on the copy queue. ``consumed`` is a fence of the direct queue:
     value v means that v steps have been computed.
@@ -34,7 +34,7 @@ class SlotRing:
         if pool < 1:
             raise ValueError(f"a pool has at least 1 slot, not {pool}")
         self.device = device
-        self.layers = layers
+        self.layers, self.pool = layers, pool
         self.slots = [LayerSlot(device, f"slot[{k}]", layout, dtype) for k in range(pool)]
         self.engine = CopyEngine(device, host)
         self.consumed = device.create_fence(device.fresh_name("consumed"))

@@ -19,6 +19,7 @@ from xinfer_lab.device.ordering import Ordering
 from xinfer_lab.device.records import Dispatch, HostRead, Record
 from xinfer_lab.device.replay import replay
 from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.grading.programs.calls import Call
 from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
 from xinfer_lab.grading.programs.provenance import Program, read_program
 from xinfer_lab.qwen2.layout import layer_layout
@@ -61,7 +62,8 @@ class Evidence:
 
     ``case`` is a `ModelCase` for a run of a model, and whatever the judge makes of a case's inputs for another program.
     ``raised`` is (class name, names of its bases, message, the student's line) if the answer raised; ``lines`` are the
-    texts of the student's source lines by the ``where`` of records, ``methods`` where the answer's functions begin.
+    texts of the student's source lines by the ``where`` of records, ``methods`` where the answer's functions begin, and
+    ``calls`` the calls of them that the program around the answer noted.
     They come from the student's side: they are shown, never believed.
     """
 
@@ -70,6 +72,7 @@ class Evidence:
     raised: tuple[str, tuple[str, ...], str, str | None] | None = None
     lines: Mapping[str, str] = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
+    calls: tuple[Call, ...] = ()
 
     @cached_property
     def findings(self) -> Findings:

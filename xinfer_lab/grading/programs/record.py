@@ -65,7 +65,7 @@ class Program:
         return verify_program(self.name, judge_of(self.name), cases, data)
 
     def _record_case(self, answer: object, inputs: Mapping[str, Value], note: dict[str, Any]) -> None:
-        devices: list[Device] = []
+        devices: list[_Recorder] = []
 
         def open_device(**options: Any) -> Device:
             devices.append(_Recorder(check=False, **options))
@@ -76,11 +76,16 @@ class Program:
         finally:
             stream = devices[0].stream if devices else CommandStream()
             note["stream"], note["lines"] = _portable(stream)
+            note["calls"] = devices[0].calls if devices else []
             note["methods"] = {name: asdict(line) for name, line in methods_of(answer).items()}
 
 
 class _Recorder(EmulatedDevice):
-    """Stops a program that submits commands without end, long before the time limit would."""
+    """Stops a program that submits commands without end, long before the time limit would, and keeps `noted` calls."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.calls: list[dict[str, Any]] = []
 
     def submit(self, *records: Record) -> torch.Tensor | None:
         if len(self.stream) + len(records) > MAX_RECORDS:

@@ -14,6 +14,7 @@ from xinfer_lab.device.simulated import simulate
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.grading.envelope import read_line, read_outcomes, read_raised
 from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.programs.calls import read_calls
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
 from xinfer_lab.grading.programs.record import MAX_RECORDS
@@ -81,9 +82,9 @@ def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data:
 
 def _evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Evidence:
     asked = judge.case(case.inputs)
-    if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "raised", "line"}:
+    if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "calls", "raised", "line"}:
         raise BadData(
-            "an outcome of a queue program has the fields stream, lines, methods and line, and raised if it raised"
+            "an outcome of a queue program has the fields stream, lines, methods, calls and line, and raised if it raised"
         )
     raised = None
     if "raised" in outcome:
@@ -108,7 +109,7 @@ def _evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Ev
     decoded = CommandStream.from_dict(stream)
     if sum(record.size for record in decoded if isinstance(record, Allocate)) > MAX_BUFFER_BYTES:
         raise BadData(f"the stream allocates more than {MAX_BUFFER_BYTES} bytes")
-    return Evidence(asked, decoded, raised, lines, begins)
+    return Evidence(asked, decoded, raised, lines, begins, read_calls(outcome.get("calls", [])))
 
 
 def _first_fault(rules: Sequence[Rule], evidence: Evidence) -> Fault | None:
@@ -178,7 +179,7 @@ def _report(
         where=case.label,
         expected=fault.expected or None,
         got=fault.got or None,
-        line=(raised_line if fault.kind.startswith("raised:") else None)
+        line=((raised_line or _called_last(evidence)) if fault.kind.startswith("raised:") else None)
         or evidence.line_of(*fault.records)
         or evidence.methods.get(judge.blamed(fault.kind))
         or raised_line
@@ -188,6 +189,11 @@ def _report(
         picture=_picture(evidence, fault) if fault.show else None,
         checked=checked,
     )
+
+
+def _called_last(evidence: Evidence) -> str | None:
+    """Where the method begins that was called last: what was raised after it returned is owed to what it returned."""
+    return evidence.methods.get(evidence.calls[-1].name) if evidence.calls else None
 
 
 def _picture(evidence: Evidence, fault: Fault) -> Drawing | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.grading.piece import Case, Observed, Piece, Question
+from xinfer_lab.grading.programs.calls import NotedEngine, NotedRing
 from xinfer_lab.grading.programs.record import Program, Runner
 from xinfer_lab.grading.questions import lab2_layers as layers
 from xinfer_lab.grading.questions import lab2_script as script
@@ -58,8 +59,8 @@ def _serial(answer: Any, inputs: Inputs, open_device: Callable[..., Device]) -> 
 
 def _gate(answer: Any, inputs: Inputs, open_device: Callable[..., Device]) -> None:
     def make(device: Device, layout: LayerLayout) -> Any:
-        ring = answer["StagingRing"](device, layers.DEPTH * layout.nbytes)
-        return answer["CopyEngine"](device, ring, layout)
+        ring = NotedRing(device, answer["StagingRing"](device, layers.DEPTH * layout.nbytes))
+        return NotedEngine(device, answer["CopyEngine"](device, ring, layout))
 
     layers.run_serial(answer["SerialLayers"], make, inputs, open_device)
 
@@ -88,9 +89,9 @@ PIECES: tuple[Piece, ...] = (
     _choice("predict_tiny", low=1, high=10_000),
     _program("upload", 3, layers.layer_scripts, _upload, _ENGINE),
     _program("upload_async", 2, layers.layer_scripts, _upload, _ENGINE),
-    _program("serial", 4, layers.serial_cases(3), _serial, _LATER),
+    _program("serial", 4, layers.serial_cases(4), _serial, _LATER),
     _choice("predict_time", low=0, high=1000),
-    _program("gate", 5, layers.serial_cases(2), _gate, _RING),
+    _program("gate", 5, layers.serial_cases(3), _gate, _RING),
     _choice("explain_time", choices=LETTERS),
 )
 """In the notebook's order."""

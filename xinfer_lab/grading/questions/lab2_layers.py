@@ -10,6 +10,7 @@ from typing import Any
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.programs.calls import NotedEngine, NotedRing, noted
 from xinfer_lab.grading.programs.model_case import ModelCase, run_model
 from xinfer_lab.grading.values import BadData, Value
 from xinfer_lab.qwen2.layout import LayerLayout, layer_layout
@@ -96,7 +97,8 @@ def upload_layers(
     dtype = weights.config.dtype
     slots = [LayerSlot(device, f"slot[{k}]", layout, dtype) for k in range(1 + max(slot for _, slot in script.order))]
     out = device.create_readback_heap(script.steps * layout.nbytes, "arrived.out")
-    engine = engine_class(device, make_ring(device, DEPTH * layout.nbytes), layout)
+    ring = NotedRing(device, make_ring(device, DEPTH * layout.nbytes))
+    engine = NotedEngine(device, engine_class(device, ring, layout))
     consumed, done = device.create_fence("consumed"), device.create_fence("done")
     ready: list[int] = []
 
@@ -129,13 +131,14 @@ def upload_layers(
 
 
 def serial_cases(count: int) -> Callable[[Random], list[Case]]:
-    """``count`` small models, a few decode steps each, and device memory with room for one slot."""
+    """``count`` small models, a few decode steps each, and device memory with room for one slot; the last has one
+    layer, which is there already in every pass but the first."""
 
     def drawn(random: Random) -> list[Case]:
         cases = []
-        for layers in (4, random.randint(5, 7), 3)[:count]:
+        for layers in (*(4, random.randint(5, 7), 3)[: count - 1], 1):
             model = ModelCase.draw(random, layers=layers, pool=1, steps=random.randint(3, 4))
-            label = model.label.replace("pool of 1", "one slot")
+            label = model.label.replace("pool of 1", "one slot").replace("1 layers", "1 layer")
             cases.append(Case(label, model.inputs()))
         return cases
 
@@ -156,21 +159,26 @@ def run_serial(
         engine = make_engine(device, layout)
         slot = LayerSlot(device, "slot[0]", layout, config.dtype)
         source = source_class(device, engine, slot, config.num_hidden_layers)
-        return _Asked(source)
+        return _Asked(device, source)
 
     case = ModelCase.of(inputs)
     run_model(case, case.weights(), opener(memory=case.memory), make)
 
 
 class _Asked:
-    """The answer's source, with a word on what `ensure` has to return."""
+    """The answer's source, with a word on what `ensure` has to return; notes the calls."""
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self.begin, self.release, self.close = source.begin, source.release, source.close
+    def __init__(self, device: Device, source: Any) -> None:
+        self._device, self._source = device, source
+        self.begin, self.close = source.begin, source.close
+
+    def release(self, layer: int) -> None:
+        with noted(self._device, "release", layer):
+            self._source.release(layer)
 
     def ensure(self, layer: int) -> LayerWeights:
-        weights = self._source.ensure(layer)
+        with noted(self._device, "ensure", layer):
+            weights = self._source.ensure(layer)
         if not isinstance(weights, LayerWeights):
             raise TypeError(f"ensure has to return self.hand_over(layer), but returned {weights!r}")
         return weights

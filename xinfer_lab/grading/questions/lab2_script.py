@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -11,8 +12,10 @@ import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.errors import BufferRangeError
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.grading.piece import Case, Observed
+from xinfer_lab.grading.programs.calls import NotedRing
 from xinfer_lab.grading.values import BadData, Value
 
 __all__ = ["UploadScript", "aligned_scripts", "ask_for_room", "play", "requests", "wrapping_scripts"]
@@ -24,14 +27,16 @@ UNIT = 256
 @dataclass(frozen=True, slots=True)
 class UploadScript:
     """Uploads through a ring of ``room`` bytes; each is a list of ranges in bytes, staged one by one and signalled
-    together.
+    together, upload k with ``values[k]``.
 
-    ``patient``: the program waits for each upload before it goes on. ``retires``: it tells the ring after which fence
-    value the ranges are free. The bytes of range j of upload k are named ``upload[k][j]`` and drawn from ``seed``.
+    ``patient``: the program waits for each upload before it goes on; otherwise the queue signals one value more before
+    the ring is told. ``retires``: the program tells the ring after which fence value the ranges are free. The bytes of
+    range j of upload k are named ``upload[k][j]`` and drawn from ``seed``.
     """
 
     room: int
     uploads: tuple[tuple[int, ...], ...]
+    values: tuple[int, ...]
     patient: bool
     retires: bool
     seed: int
@@ -43,18 +48,20 @@ class UploadScript:
             case {
                 "room": int(room),
                 "uploads": list(uploads),
+                "values": list(values),
                 "patient": bool(patient),
                 "retires": bool(retires),
                 "seed": int(seed),
             }:
-                return cls(room, tuple(tuple(sizes) for sizes in uploads), patient, retires, seed)
-        raise BadData("a script has the fields room, uploads, patient, retires and seed")
+                return cls(room, tuple(tuple(sizes) for sizes in uploads), tuple(values), patient, retires, seed)
+        raise BadData("a script has the fields room, uploads, values, patient, retires and seed")
 
     def inputs(self) -> dict[str, Value]:
         """The script as the inputs of a case."""
         return {
             "room": self.room,
             "uploads": [list(sizes) for sizes in self.uploads],
+            "values": list(self.values),
             "patient": self.patient,
             "retires": self.retires,
             "seed": self.seed,
@@ -100,7 +107,7 @@ def play(ring_class: Any, inputs: Mapping[str, Value], open_device: Callable[...
     device.sources.mount(script)
     target = device.create_buffer(max(size for _, size in script.ranges), "target")
     seen = device.create_readback_heap(1, "seen")
-    ring = ring_class(device, script.room)
+    ring = NotedRing(device, ring_class(device, script.room))
     copied, done = device.create_fence("copied"), device.create_fence("done")
     for k, sizes in enumerate(script.uploads):
         for j, size in enumerate(sizes):
@@ -109,9 +116,11 @@ def play(ring_class: Any, inputs: Mapping[str, Value], open_device: Callable[...
                 raise TypeError(f"allocate has to return an offset in bytes, an int, but returned {offset!r}")
             span = ring.heap.write(offset, f"upload[{k}][{j}]")
             device.copy_queue.copy(target.span(0, size), span, label=f"upload {k}")
-        device.copy_queue.signal(copied, k + 1)
+        device.copy_queue.signal(copied, script.values[k])
+        if script.retires and not script.patient:
+            device.copy_queue.signal(copied, script.values[k] + 1)  # the queue goes on with other things
         if script.retires:
-            ring.retire(copied, k + 1)
+            ring.retire(copied, script.values[k])
         if script.patient or k == len(script.uploads) - 1:
             device.copy_queue.copy(seen, target.span(0, 1))
             device.copy_queue.signal(done, k + 1)
@@ -134,7 +143,8 @@ def aligned_scripts(random: Random) -> list[Case]:
     for count in (5, random.randint(6, 9)):
         sizes = _sizes(random, count, 5 * UNIT)
         room = sum(_up(size) for size in sizes) + UNIT * random.randint(1, 3)
-        script = UploadScript(room, tuple((size,) for size in sizes), True, False, random.randrange(2**31))
+        uploads = tuple((size,) for size in sizes)
+        script = UploadScript(room, uploads, tuple(range(1, count + 1)), True, False, random.randrange(2**31))
         cases.append(Case(f"a ring of {room} bytes, ranges of {', '.join(map(str, sizes))} bytes", script.inputs()))
     return cases
 
@@ -177,7 +187,10 @@ def _wrapping(random: Random, units: int, patient: bool) -> Case:
                 head, laps = 0, laps + 1
         uploads.append(tuple(sizes))
     uploads += [(random.randint(1, UNIT),), (random.randint(1, UNIT),)]
-    script = UploadScript(room, tuple(uploads), patient, True, random.randrange(2**31))
+    seed = random.randrange(2**31)
+    steps = Random(seed)
+    values = tuple(accumulate(steps.randint(2, 4) for _ in uploads))
+    script = UploadScript(room, tuple(uploads), values, patient, True, seed)
     waits = ", each waited for" if patient else ""
     return Case(f"a ring of {room} bytes, {len(uploads)} uploads{waits}", script.inputs())
 
@@ -201,11 +214,45 @@ def requests(random: Random) -> list[Case]:
             [half, room - half, random.randint(1, UNIT)],
         ),
     ]
-    return [Case(f"a ring of {room} bytes, {name}", {"room": room, "sizes": sizes}) for name, sizes in listed]
+    small = random.randint(1, half)
+    goes_on = [
+        ("one byte more than the ring has, then a range that fits", [half, room + 1, room - half], False),
+        ("full; one more, and once more; and again when all were retired", [half, room - half, small, small], True),
+    ]
+    return [
+        Case(f"a ring of {room} bytes, {name}", {"room": room, "sizes": sizes, "retired": None})
+        for name, sizes in listed
+    ] + [
+        Case(f"a ring of {room} bytes, {name}", {"room": room, "sizes": sizes, "retired": retired})
+        for name, sizes, retired in goes_on
+    ]
 
 
 def ask_for_room(ring_class: Any, inputs: Mapping[str, Value], observed: Observed) -> object:
-    """The offsets that a new ring gives for the sizes in order."""
+    """The offsets that a new ring gives for the sizes in order.
+
+    Where ``retired`` is not None the program goes on after a refusal, whose name stands in the list, and if it is true
+    asks for the last size once more when the ranges have been retired; offsets are told as ``at 256``.
+    """
     with EmulatedDevice(check=False) as device:
-        ring = ring_class(device, inputs["room"])
-        return [ring.allocate(size) for size in inputs["sizes"]]
+        ring, sizes = ring_class(device, inputs["room"]), inputs["sizes"]
+        if inputs["retired"] is None:
+            return [ring.allocate(size) for size in sizes]
+        found = [_asked(ring, size) for size in sizes]
+        if inputs["retired"]:
+            copied = device.create_fence("copied")
+            device.copy_queue.signal(copied, 1)
+            ring.retire(copied, 1)
+            found.append(_asked(ring, sizes[-1]))
+        return found
+
+
+def _asked(ring: Any, size: int) -> str:
+    try:
+        return f"at {ring.allocate(size)!r}"
+    except NotImplementedError:
+        raise
+    except BufferRangeError:
+        return "BufferRangeError"
+    except RuntimeError:
+        return "RuntimeError"

@@ -8,6 +8,7 @@ from typing import Any
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.grading.piece import Case, Observed, Piece, Question
+from xinfer_lab.grading.programs.calls import noted
 from xinfer_lab.grading.programs.model_case import ModelCase, run_model
 from xinfer_lab.grading.programs.record import Program, Runner
 from xinfer_lab.grading.questions import lab4_cases as cases
@@ -62,7 +63,8 @@ def _streams_with(make_class: Callable[[Any], Any]) -> Runner:
 
 def _ring_with_ensure(answer: Any) -> type:
     def ensure(ring: Any, layer: int) -> LayerWeights:
-        weights = answer(ring, layer)
+        with noted(ring.device, "ensure", layer):
+            weights = answer(ring, layer)
         if not isinstance(weights, LayerWeights):
             raise TypeError(f"ensure has to return slot.holding(layer), but returned {weights!r}")
         return weights

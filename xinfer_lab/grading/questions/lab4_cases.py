@@ -18,17 +18,18 @@ PASSING = ["right", "needless", "race", "rejected"]
 
 
 def streams(random: Random) -> list[Case]:
-    """Models to stream: pools that divide the number of layers and pools that do not, one wider than two."""
-    shapes = [(random.choice((4, 6)), 2), (random.choice((5, 7)), 3), (random.choice((5, 7)), 2)]
+    """Models to stream: pools that divide the number of layers and pools that do not, one wider than two; the last has
+    as many slots as layers, so that each layer is in its slot already when its step comes again."""
+    shapes = [(random.choice((4, 6)), 2), (random.choice((5, 7)), 3), (random.choice((5, 7)), 2), (2, 2)]
     return [_case(random, layers, pool) for layers, pool in shapes]
 
 
 def patients(spare: int = 0) -> Callable[[Random], list[Case]]:
     """Models for a streamer of the clinic, with room for ``spare`` slots beside the pool; the first is one that shows
-    a wrong wrap."""
+    a wrong wrap, the last has as many slots as layers."""
 
     def drawn(random: Random) -> list[Case]:
-        shapes = [(random.choice((5, 7)), 2), (random.choice((4, 5, 7)), 3), (random.choice((4, 6)), 2)]
+        shapes = [(random.choice((5, 7)), 2), (random.choice((4, 5, 7)), 3), (random.choice((4, 6)), 2), (2, 2)]
         return [_case(random, layers, pool, spare) for layers, pool in shapes]
 
     return drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from xinfer_lab.device.records import Allocate, Copy, HostWait, HostWrite, Signal
 from xinfer_lab.grading.programs import rules
@@ -75,12 +75,19 @@ def whole_script(evidence: Evidence) -> Fault | None:
 
 def _waits(evidence: Evidence, until: int | None = None) -> list[HostWait]:
     records = list(evidence.stream)[:until]
-    return [record for record in records if isinstance(record, HostWait) and record.fence == "copied"]
+    return [record for record in records if isinstance(record, HostWait) and record.fence.startswith("copied")]
 
 
 def _newest(evidence: Evidence, index: int) -> int:
-    values = [r.value for r in list(evidence.stream)[:index] if isinstance(r, Signal) and r.fence == "copied"]
+    fence = getattr(evidence.stream[index], "fence", "copied")
+    values = [r.value for r in list(evidence.stream)[:index] if isinstance(r, Signal) and r.fence == fence]
     return max(values, default=0)
+
+
+def _told_last(evidence: Evidence, index: int) -> int:
+    """The newest value that ``retire`` was told before record ``index``."""
+    told = [call.values[0] for call in evidence.calls if call.name == "retire" and call.begin <= index and call.values]
+    return max((value for value in told if isinstance(value, int)), default=0)
 
 
 def _waited_value(evidence: Evidence, fault: Fault) -> int:
@@ -183,11 +190,23 @@ RING_MISCONCEPTIONS = (
         lambda evidence, fault: fault.kind == "hazard:host-write",
     ),
     Named(
+        "Another value than retire was told",
+        "The value that retire is told is the one after which the ranges are free. By then the fence may have been "
+        "signalled with later ones, for other things.",
+        lambda evidence, fault: (
+            fault.kind == "waits-too-long"
+            and isinstance(evidence.case, UploadScript)
+            and _waited_value(evidence, fault) not in evidence.case.values
+        ),
+    ),
+    Named(
         "Waits for the newest fence value",
         "That empties the queue: nothing is on its way while the host stages. Wait for the value of the range that "
         "is in the way.",
         lambda evidence, fault: (
-            fault.kind == "waits-too-long" and _waited_value(evidence, fault) == _newest(evidence, fault.records[0])
+            fault.kind == "waits-too-long"
+            and _waited_value(evidence, fault)
+            in (_newest(evidence, fault.records[0]), _told_last(evidence, fault.records[0]))
         ),
     ),
     Named(
@@ -247,6 +266,8 @@ def _too_large(inputs: Mapping[str, Value], *, full: bool = False) -> Refuses | 
 
 
 def _offsets(inputs: Mapping[str, Value]) -> Value:
+    if inputs["retired"] is not None:
+        return _going_on(inputs)
     room, sizes = inputs["room"], inputs["sizes"]
     if (refused := _too_large(inputs)) is not None:
         return refused
@@ -257,20 +278,81 @@ def _offsets(inputs: Mapping[str, Value]) -> Value:
     return starts
 
 
+def _going_on(
+    inputs: Mapping[str, Value], *, checks: bool = True, moves: bool = False, forgets: bool = False, full: bool = False
+) -> list[Value]:
+    """What is found where the program goes on after a refusal.
+
+    Of a wrong ring: it hands out what is in use (not ``checks``), a refused request has moved its head (``moves``) or
+    made it forget its oldest range (``forgets``), or its whole room counts as too large (``full``).
+    """
+    room, head = inputs["room"], 0
+    used: list[tuple[int, int]] = []
+    found: list[Value] = []
+
+    def ask(size: int) -> None:
+        nonlocal head
+        if not 0 < size <= room - full:
+            found.append("BufferRangeError")
+            return
+        taken = -(-size // UNIT) * UNIT
+        start = head if head + taken <= room else 0
+        if moves:
+            head = start + taken
+        if checks and any(low < start + taken and start < high for low, high in used):
+            if forgets:
+                used.pop(0)
+            found.append("RuntimeError")
+            return
+        used.append((start, start + taken))
+        head = start + taken
+        found.append(f"at {start}")
+
+    for size in inputs["sizes"]:
+        ask(size)
+    if inputs["retired"]:
+        used.clear()
+        ask(inputs["sizes"][-1])
+    return found
+
+
+def _as_if(**wrong: bool) -> Callable[[Mapping[str, Value]], Value]:
+    return lambda inputs: _offsets(inputs) if inputs["retired"] is None else _going_on(inputs, **wrong)
+
+
 REFUSE = Judge(
     truth=_offsets,
-    passed="What can never fit is refused, and nothing else is.",
+    passed="What can never fit is refused, nothing else is, and a refusal changes nothing.",
     noun="list of offsets",
     wrong=(
         WrongModel(
             "A range in use is handed out again",
             "A range that was allocated but not retired is in use: its copy was perhaps not even submitted.",
-            lambda inputs: _too_large(inputs) or places(inputs["room"], inputs["sizes"]),
+            lambda inputs: (
+                _going_on(inputs, checks=False)
+                if inputs["retired"] is not None
+                else _too_large(inputs) or places(inputs["room"], inputs["sizes"])
+            ),
         ),
         WrongModel(
             "Exactly full counts as too large",
             "A range may be as large as the ring: 0 < size <= ring size.",
-            lambda inputs: _too_large(inputs, full=True) or _offsets(inputs),
+            lambda inputs: (
+                _going_on(inputs, full=True)
+                if inputs["retired"] is not None
+                else _too_large(inputs, full=True) or _offsets(inputs)
+            ),
+        ),
+        WrongModel(
+            "A refusal moves the head",
+            "A refused request changes nothing: move the head only when the range is handed out.",
+            _as_if(moves=True),
+        ),
+        WrongModel(
+            "A refusal forgets a range",
+            "A refused request changes nothing: look at the oldest range first, and take it out of the books only when "
+            "you have waited for it.",
+            _as_if(forgets=True),
         ),
     ),
 )

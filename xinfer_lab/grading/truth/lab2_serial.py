@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from xinfer_lab.device.records import Signal
 from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.call_rules import asks_the_ring, host_waits_in_the_ring_only
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.staging_rules import pins, waits_for_room_only
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab2_layers import DEPTH
 from xinfer_lab.grading.truth.lab2_fences import FENCE_IDEAS, counts, race, waits
 from xinfer_lab.grading.truth.lab2_ring import RING_BLAME, RING_MISCONCEPTIONS
-from xinfer_lab.grading.truth.lab2_upload import UPLOAD_IDEAS
+from xinfer_lab.grading.truth.lab2_upload import UPLOAD_IDEAS, in_the_ring
 from xinfer_lab.qwen2.layout import layer_layout
 
 __all__ = ["GATE", "SERIAL"]
@@ -20,12 +21,33 @@ counts_steps = counts(
 )
 
 
+def signals_what_was_computed(evidence: Evidence) -> Fault | None:
+    """`consumed` is signalled with v only behind the v-th layer's computing: reaching v says that v are done."""
+    computes = evidence.program.computes
+    for index, record in enumerate(evidence.stream):
+        if not isinstance(record, Signal) or not record.fence.startswith("consumed"):
+            continue
+        done = sum(compute.record < index and compute.queue == record.queue for compute in computes)
+        if record.value > done:
+            return Fault(
+                "promised-too-early",
+                f"{record.fence} reaches {record.value} too early.",
+                expected=f"{record.fence} = v behind the computing of v layers in all",
+                got=f"the {record.queue} queue signals {record.fence} = {record.value} behind the computing of {done}",
+                records=(index,),
+                hint="Signal in release, with the number of layers computed so far.",
+            )
+    return None
+
+
 def _counts_layers(values: list[int], evidence: Evidence) -> bool:
     return len(values) > evidence.case.layers >= max(values) and len(set(values)) > 1
 
 
 def _signalled_early(evidence: Evidence, fault: Fault) -> bool:
     computes = evidence.program.computes
+    if fault.kind == "promised-too-early":
+        return any(call.name == "ensure" and call.begin <= fault.records[0] < call.end for call in evidence.calls)
     if not race("write-after-read", evidence, fault) or not computes:
         return False
     first = list(evidence.stream)[: computes[0].record]
@@ -85,7 +107,9 @@ _SERIAL_IDEAS = (
     Named(
         "The host waits in place of a queue",
         "The numbers are right, but while the host blocks it submits nothing. A queue can wait for a queue by itself.",
-        lambda evidence, fault: fault.kind in ("host-waits", "waits-too-long"),
+        lambda evidence, fault: (
+            fault.kind in ("host-waits", "waits-too-long") and not in_the_ring(evidence, fault)
+        ),
     ),
     Named(
         "Uploads that nobody uses",
@@ -99,6 +123,7 @@ SERIAL_BLAME = {
     "hazard:write-after-read": "ensure",
     "wrong-layer": "ensure",
     "not-uploaded": "ensure",
+    "promised-too-early": "release",
     "raised:FenceError": "release",
     "raised:": "ensure",
 }
@@ -120,13 +145,20 @@ def _two_layers(evidence: Evidence) -> int:
 _pins_two_layers = pins(_two_layers, frozenset({"tokens.in"}))
 
 SERIAL = ProgramJudge(
-    (*_SERIAL_RULES, counts_steps, rules.parity),
+    (*_SERIAL_RULES, counts_steps, signals_what_was_computed, rules.parity),
     "Upload, compute, upload, compute: every step in order, nobody races.",
     _SERIAL_IDEAS,
     SERIAL_BLAME,
 )
 GATE = ProgramJudge(
-    (*_SERIAL_RULES, _pins_two_layers, rules.parity),
+    (
+        *_SERIAL_RULES,
+        signals_what_was_computed,
+        _pins_two_layers,
+        asks_the_ring,
+        host_waits_in_the_ring_only,
+        rules.parity,
+    ),
     "serial vs resident max abs diff = 0, no hazard, within budget, every layer uploaded by the copy queue.",
     (*_SERIAL_IDEAS, *UPLOAD_IDEAS, *RING_MISCONCEPTIONS),
     {**RING_BLAME, **SERIAL_BLAME, "hazard:host-write": "allocate"},

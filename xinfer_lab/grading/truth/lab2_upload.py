@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from xinfer_lab.device.records import Copy, HostWait, HostWrite, Signal, Wait
 from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.call_rules import (
+    asks_the_ring,
+    host_waits_in_the_ring_only,
+    in_a_call,
+    makes_wait_only,
+    signals_only,
+)
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.staging_rules import pins, waits_for_room_only
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
@@ -12,7 +19,7 @@ from xinfer_lab.grading.truth.lab2_fences import FENCE_IDEAS, counts, race
 from xinfer_lab.qwen2.layout import tensor_name
 from xinfer_lab.views.labels import slot_of_buffer
 
-__all__ = ["UPLOAD", "UPLOAD_ASYNC", "UPLOAD_IDEAS"]
+__all__ = ["UPLOAD", "UPLOAD_ASYNC", "UPLOAD_IDEAS", "in_the_ring"]
 
 
 def _uploads(evidence: Evidence) -> list[tuple[int, Copy]]:
@@ -81,6 +88,28 @@ def arrives_whole(evidence: Evidence) -> Fault | None:
     return None
 
 
+def fills_every_buffer(evidence: Evidence) -> Fault | None:
+    """Each upload copies into all buffers of its slot."""
+    script: LayerScript = evidence.case
+    uploads = [call for call in evidence.calls if call.name == "upload"]
+    for number, (call, (layer, slot)) in enumerate(zip(uploads, script.order, strict=False)):
+        filled = {copy.dst.buffer for index, copy in _uploads(evidence) if call.begin <= index < call.end}
+        missing = [f"slot[{slot}].{group.name}" for group in script.layout.groups]
+        missing = [buffer for buffer in missing if buffer not in filled]
+        if missing:
+            before = [index for index, _ in _uploads(evidence) if index < call.end][-1:]
+            return Fault(
+                "not-filled",
+                f"Upload {number} does not bring layer {layer} into slot {slot}: no copy into {' and '.join(missing)}.",
+                expected="a copy into each of the slot's buffers, in every upload, whatever the slot holds",
+                got=f"copies into {', '.join(sorted(filled)) or 'none of them'}",
+                records=tuple(before),
+                hint="One copy for each group, and none is left out because an earlier upload brought the same layer.",
+                show=False,
+            )
+    return None
+
+
 def one_copy_for_each_group(evidence: Evidence) -> Fault | None:
     """Two copies a layer, not one for every tensor."""
     groups = len(evidence.case.layout.groups)
@@ -136,6 +165,21 @@ def _from_one_place(evidence: Evidence, fault: Fault) -> bool:
     return race("host-write", evidence, fault) and staged.count(0) > len(staged) / 16 and staged[12:24] == staged[:12]
 
 
+def in_the_ring(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the fault is a wait of the host within the ring's ``allocate``."""
+    return (
+        fault.kind in ("host-waits", "waits-too-long")
+        and bool(fault.records)
+        and in_a_call(evidence, "allocate", fault.records[0])
+    )
+
+
+def _told_too_late(evidence: Evidence) -> bool:
+    """Whether a retire was told a value beyond its own upload's."""
+    told = [call.values[0] for call in evidence.calls if call.name == "retire" and call.values]
+    return any(isinstance(value, int) and value > number for number, value in enumerate(told, 1))
+
+
 def _after_the_copy(evidence: Evidence, fault: Fault) -> bool:
     if not race("host-write", evidence, fault):
         return False
@@ -184,10 +228,29 @@ UPLOAD_IDEAS = (
         lambda evidence, fault: fault.kind == "raised:RuntimeError" and "ring" in fault.got,
     ),
     Named(
+        "The ring is told too late a value",
+        "The ring waits for what it was told. retire takes the value that was signalled for these ranges, and no later "
+        "one.",
+        lambda evidence, fault: in_the_ring(evidence, fault) and _told_too_late(evidence),
+    ),
+    Named(
+        "The ring is not asked",
+        "The ring knows which bytes are free, and waits where it must. An engine that does its own reckoning goes wrong "
+        "with another ring.",
+        lambda evidence, fault: fault.kind == "not-handed-out",
+    ),
+    Named(
+        "The host waits beside the ring",
+        "The ring waits by itself when it has no room, and for no more than the room needs. Nobody else has to.",
+        lambda evidence, fault: fault.kind == "host-waits-outside",
+    ),
+    Named(
         "The host waits for its own upload",
         "The bytes arrive, but while the host blocks it can submit nothing. Return the value; a queue will wait for "
         "it.",
-        lambda evidence, fault: fault.kind in ("host-waits", "waits-too-long"),
+        lambda evidence, fault: (
+            fault.kind in ("host-waits", "waits-too-long") and not in_the_ring(evidence, fault)
+        ),
     ),
     Named(
         "Copies of tiny tensors",
@@ -196,8 +259,8 @@ UPLOAD_IDEAS = (
     ),
     Named(
         "Everybody waits for everything",
-        "The bytes are right, but a wait inside upload puts in order what could happen at the same time.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        "A wait inside upload puts in order what could happen at the same time. Whoever needs the layer waits.",
+        lambda evidence, fault: fault.kind in ("no-overlap", "queue-waits"),
     ),
 )
 
@@ -209,6 +272,10 @@ UPLOAD_BLAME = {
     "raised:": "upload",
     "no-overlap": "upload",
     "number": "upload",
+    "waits-too-long": "upload",
+    "host-waits": "upload",
+    "not-filled": "upload",
+    "not-handed-out": "upload",
 }
 
 
@@ -225,15 +292,22 @@ UPLOAD = _engine(
     "Every layer arrives whole, and the value that upload returns says when.",
     on_the_copy_queue,
     rules.no_hazard,
+    fills_every_buffer,
     counts_uploads,
+    signals_only("upload", "copied"),
     pins(_ring_of_layers),
+    asks_the_ring,
     arrives_whole,
 )
 UPLOAD_ASYNC = _engine(
     "upload submits and goes on: two copies a layer, and nobody waits who need not.",
     rules.no_hazard,
+    fills_every_buffer,
     waits_for_room_only,
+    asks_the_ring,
+    host_waits_in_the_ring_only,
     one_copy_for_each_group,
     holds_nobody_back,
+    makes_wait_only("upload", frozenset(), "Let upload wait for nothing; return the value, and the caller waits."),
     arrives_whole,
 )

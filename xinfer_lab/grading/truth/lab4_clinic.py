@@ -8,6 +8,7 @@ from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.truth.choices import choice
 from xinfer_lab.grading.truth.lab4_ring import SHARED, queue_of_fault, waits_of
+from xinfer_lab.grading.truth.lab4_rules import no_claim_within_a_call
 from xinfer_lab.grading.verify import Judge
 
 __all__ = ["CLINIC"]
@@ -77,7 +78,7 @@ def no_hazard(evidence: Evidence) -> Fault | None:
 
 
 _BYTES = (rules.given_inputs_only, rules.right_queues)
-_SOUND = (no_hazard, rules.no_state_fault, rules.right_layers, rules.each_step_uploads_once)
+_SOUND = (no_hazard, rules.no_state_fault, no_claim_within_a_call, rules.right_layers, rules.each_step_uploads_once)
 _AHEAD = (rules.uploads_ahead, rules.uploads_overlap)
 
 _ORDERING = (
@@ -133,7 +134,7 @@ _MID_CALL = (
         "assume_common() changes the account, not the "
         "device: the list then sees no need for the barrier that it would have recorded. Make the claim "
         "before the list begins.",
-        lambda evidence, fault: fault.kind == "state:rejected",
+        lambda evidence, fault: fault.kind in ("state:rejected", "claim-in-call"),
     ),
     Named(
         "Another streamer",
@@ -202,7 +203,7 @@ CLINIC: dict[str, Judge | ProgramJudge] = {
         },
     ),
     "lab4.mid_call": _judge(
-        "The claim is made before the call, and the list records its barrier.", "mid_call", _MID_CALL, one_address
+        "No claim stands within a call, and tracker and device agree at each call.", "mid_call", _MID_CALL, one_address
     ),
 }
 """Piece -> judge, of the clinic's pieces."""

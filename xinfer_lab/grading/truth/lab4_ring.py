@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from xinfer_lab.device.records import AssumeCommon, Copy, Dispatch, HostWait, Signal, Transition, Wait
 from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.call_rules import makes_wait_only
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
+from xinfer_lab.grading.truth.lab4_rules import (
+    no_claim_within_a_call,
+    no_needless_barrier,
+    nothing_past_the_end,
+    running,
+)
 
 __all__ = ["ENSURE_FENCE", "ENSURE_STATE", "GATE", "SHARED", "queue_of_fault", "waits_of"]
 
@@ -20,16 +27,9 @@ def _race(kind: str, evidence: Evidence, fault: Fault) -> bool:
     return fault.kind == f"hazard:{kind}"
 
 
-def _running(evidence: Evidence) -> list[int]:
-    """Where the passes' records begin and end: what is loaded and freed around them does not count."""
-    computes = evidence.program.computes
-    last = computes[-1].record if computes else len(evidence.stream)
-    return list(range(evidence.first_pass, last))
-
-
 def _claims(evidence: Evidence) -> list[str]:
     """The slot buffers that were claimed to be in COMMON while the passes ran, in order."""
-    found = (evidence.stream[i] for i in _running(evidence))
+    found = (evidence.stream[i] for i in running(evidence))
     return [r.buffer for r in found if isinstance(r, AssumeCommon) and r.buffer.startswith("slot[")]
 
 
@@ -37,7 +37,7 @@ def _barriers_by_hand(evidence: Evidence) -> bool:
     """Whether the student's own lines recorded barriers; those that a list records by itself have the line of the
     command they are for."""
     line = ""
-    for index in reversed(_running(evidence)):
+    for index in reversed(running(evidence)):
         record = evidence.stream[index]
         if isinstance(record, (Copy, Dispatch)):
             line = record.where
@@ -171,7 +171,7 @@ SHARED = (
         "Within one call a buffer stays in the state of its first use until a barrier takes it elsewhere; it "
         "decays when the call is over. "
         "Claim COMMON before the list begins, and let the list record the barrier that it needs.",
-        lambda evidence, fault: fault.kind == "state:rejected",
+        lambda evidence, fault: fault.kind in ("state:rejected", "claim-in-call"),
     ),
     Named(
         "COMMON assumed for another slot",
@@ -273,21 +273,25 @@ _BLAME = {
 _BYTES = (rules.given_inputs_only, rules.right_queues, rules.right_layers)
 _FENCES = (rules.no_hazard, rules.each_step_uploads_once)
 _AHEAD = (rules.host_never_blocks, rules.slots_filled_first, rules.uploads_ahead, rules.uploads_overlap)
+_STATES = (rules.no_state_fault, no_claim_within_a_call, no_needless_barrier)
+_DIRECT_ONLY = makes_wait_only(
+    "ensure", frozenset({"direct"}), "What the copy queue waits for is settled where it uploads; ensure is about reading."
+)
 
 ENSURE_FENCE = ProgramJudge(
-    (*_BYTES, *_FENCES, *_AHEAD, rules.parity),
+    (*_BYTES, *_FENCES, *_AHEAD, _DIRECT_ONLY, rules.parity),
     "The direct queue waits for its slot's copy, and for no more than that.",
     SHARED,
     _BLAME,
 )
 ENSURE_STATE = ProgramJudge(
-    (*_BYTES, rules.no_state_fault, *_FENCES, rules.parity),
+    (*_BYTES, *_STATES, *_FENCES, rules.parity),
     "tracker == device state at each ExecuteCommandLists.",
     SHARED,
     _BLAME,
 )
 GATE = ProgramJudge(
-    (*_BYTES, *_FENCES, rules.no_state_fault, *_AHEAD, rules.parity),
+    (*_BYTES, *_FENCES, *_STATES, *_AHEAD, nothing_past_the_end, rules.parity),
     "streaming vs resident max abs diff = 0, no hazard, no state fault, within budget, copies beside computing.",
     SHARED,
     _BLAME,

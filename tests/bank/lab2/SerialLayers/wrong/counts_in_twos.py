@@ -1,6 +1,6 @@
 """
 wrong: signals 2, 4, 6
-check: serial
+check: serial, gate
 phrase: does not count
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: retire notes the value with the newest range only
-check: ring_wrap, ring_wait, gate
+check: ring_wrap, ring_wait, ring_refuse, gate
 phrase: Ranges are not given free
 """
 

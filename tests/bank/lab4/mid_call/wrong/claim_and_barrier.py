@@ -1,0 +1,26 @@
+"""
+wrong: keeps the claim within the call and records the barrier by hand
+check: mid_call
+phrase: within a call that has used it
+"""
+
+
+def mid_call(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+    *pads, work = ring.slots
+    pad = pads[step % ring.pool]
+    direct.wait(ring.engine.copied, pad.ready)
+    for buffer in pad.buffers:
+        buffer.assume_common()
+    with direct.record(f"layer {ring.layer_of(step)}") as cmds:
+        for mine, theirs in zip(work.buffers, pad.buffers, strict=True):
+            cmds.copy(mine, theirs)
+        for buffer in work.buffers:
+            buffer.assume_common()
+        for buffer in work.buffers:
+            cmds.transition(buffer, "COPY_DEST", "NON_PIXEL_SHADER_RESOURCE")
+        compute(work, cmds)
+    direct.signal(ring.consumed, step + 1)
+    if step + ring.pool < ring.end:
+        copy.wait(ring.consumed, step + 1)
+        ring.engine.upload(ring.layer_of(step + ring.pool), pad)
