@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import linecache
 import sys
@@ -15,6 +16,8 @@ from typing import Any
 __all__ = ["Line", "Watch", "defined_at", "methods_of", "raised_at", "watch_return"]
 
 PACKAGE = str(Path(__file__).parents[1])
+STANDARD = str(Path(contextlib.__file__).parent)
+"""Where Python's own library is: no line in there is a student's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,10 @@ class Line:
 
 @dataclass(slots=True)
 class Watch:
-    """Where the watched function returned last; ``line`` is None before it did."""
+    """Where one of the watched functions returned last; ``line`` is None before it did."""
 
     line: Line | None = None
-    code: CodeType | None = field(default=None, repr=False)
+    codes: frozenset[CodeType] = field(default=frozenset(), repr=False)
 
 
 def _line(filename: str, number: int) -> Line:
@@ -86,7 +89,7 @@ def raised_at(traceback: TracebackType | None, answer: object) -> Line | None:
         filename = traceback.tb_frame.f_code.co_filename
         if filename == own:
             found = (filename, traceback.tb_lineno)
-        elif not filename.startswith(PACKAGE):
+        elif not filename.startswith((PACKAGE, STANDARD)):
             outside = (filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     place = found or (None if own else outside)
@@ -95,12 +98,13 @@ def raised_at(traceback: TracebackType | None, answer: object) -> Line | None:
 
 @contextmanager
 def watch_return(answer: object) -> Iterator[Watch]:
-    """While the block runs, notes the line at which ``answer`` returns.
+    """While the block runs, notes the line at which ``answer`` returns, or a method of it if it is a class.
 
     Does nothing where a debugger is already tracing.
     """
-    seen = Watch(code=_code(answer))
-    if seen.code is None or sys.gettrace() is not None:
+    members = [m for m in vars(answer).values() if isinstance(m, FunctionType)] if isinstance(answer, type) else [answer]
+    seen = Watch(codes=frozenset(code for member in members if (code := _code(member)) is not None))
+    if not seen.codes or sys.gettrace() is not None:
         yield seen
         return
 
@@ -110,7 +114,7 @@ def watch_return(answer: object) -> Iterator[Watch]:
         return on_return
 
     def on_call(frame: FrameType, event: str, value: Any) -> Any:
-        if frame.f_code is not seen.code:
+        if frame.f_code not in seen.codes:
             return None
         frame.f_trace_lines = False
         return on_return

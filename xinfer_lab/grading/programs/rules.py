@@ -5,6 +5,7 @@ None.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
 from xinfer_lab.device.hazards import Hazard
@@ -115,12 +116,44 @@ def telling_hazard(hazards: Sequence[Hazard]) -> Hazard:
 
 def hazard_fault(evidence: Evidence, hazard: Hazard) -> Fault:
     """The fault that a hazard is."""
+    if hazard.kind == "self-wait":
+        return _self_wait(evidence, hazard)
     what = _RACES.get(hazard.kind, "races with another one")
     return Fault(
         f"hazard:{hazard.kind}",
         f"A race: a command {what} ({hazard.kind}).",
         expected="every two accesses to the same bytes in an order that the fences fix",
         got=hazard.report(evidence.text_of),
+        records=(hazard.second, hazard.first),
+    )
+
+
+_SIGNALLERS = {"copied": "copy", "consumed": "direct"}
+"""Which queue does what a fence of that name counts."""
+
+
+def _self_wait(evidence: Evidence, hazard: Hazard) -> Fault:
+    """A wait for one's own signal: the fault of the wait, unless the signal is on a queue that did not do the work."""
+    signal, wait = evidence.stream[hazard.first], evidence.stream[hazard.second]
+    queue, fence = getattr(signal, "queue", ""), getattr(signal, "fence", "")
+    worker = next((worker for name, worker in _SIGNALLERS.items() if fence.startswith(name)), queue)
+    waits = f"{fence} >= {getattr(wait, 'value', 0)}"
+    if worker != queue:
+        return Fault(
+            "hazard:wrong-signaller",
+            f"The {queue} queue signals {fence}, which speaks of the {worker} queue's work.",
+            expected=f"a signal of {fence} by the {worker} queue, behind the work that it counts",
+            got=f"the {queue} queue signals it, and so waits for itself where it waits for {waits} (self-wait)",
+            records=(hazard.first, hazard.second),
+        )
+    room = any(call.name == "allocate" and call.begin <= hazard.second < call.end for call in evidence.calls)
+    return Fault(
+        "hazard:self-wait",
+        f"A wait that orders nothing: the {queue} queue waits for its own signal (self-wait).",
+        expected="a wait of the one that would run too far; a queue is past its own signal anyway",
+        got=f"the {queue} queue waits for {waits}, and the host goes on writing"
+        if room
+        else hazard.report(evidence.text_of),
         records=(hazard.second, hazard.first),
     )
 
@@ -142,6 +175,10 @@ def no_state_fault(evidence: Evidence) -> Fault | None:
         expected="tracker == device state at each ExecuteCommandLists, and no barrier from a state that is not there",
         got=fault.report(evidence.text_of),
         records=tuple(records if fault.first is None else [*records, fault.first]),
+        hint="A barrier that is missing behind a claim of COMMON: take the claim out of the call, and the list records "
+        "that barrier by itself."
+        if fault.kind == "rejected" and claims
+        else "",
     )
 
 
@@ -276,7 +313,13 @@ def host_never_blocks(evidence: Evidence) -> Fault | None:
 
 def host_waits_for_readers_only(evidence: Evidence) -> Fault | None:
     """As `host_never_blocks`, but the host may wait until a layer has been computed: to give its memory back."""
-    return _host_blocks(evidence, lambda fence: fence.startswith("consumed."))
+    fault = _host_blocks(evidence, lambda fence: fence.startswith("consumed."))
+    return fault and replace(
+        fault,
+        headline="The host waits for more than a reader.",
+        expected="a wait of the host for consumed, before it gives memory back, and for nothing else",
+        hint="ring.consumed.wait(step + 1): this step's layer has been computed then.",
+    )
 
 
 def _blocks(evidence: Evidence, index: int) -> bool:

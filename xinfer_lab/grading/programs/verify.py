@@ -161,6 +161,8 @@ def _raised_fault(judge: ProgramJudge, evidence: Evidence) -> Fault | None:
     headline, hint = _RAISED.get(kind, (f"It raised {kind}.", ""))
     if kind == "FenceError" and "nothing to wait for" in message:
         headline, hint = "It waits for a value that no fence can have.", ""
+    if "another device" in message:
+        headline, hint = "It uses what belongs to another device.", ""
     last = (len(evidence.stream) - 1,) if len(evidence.stream) else ()
     return Fault(
         f"raised:{kind}", headline, expected="a run to its end", got=message, records=last, hint=hint, show=False

@@ -67,6 +67,11 @@ def _ring_with_ensure(answer: Any) -> type:
             weights = answer(ring, layer)
         if not isinstance(weights, LayerWeights):
             raise TypeError(f"ensure has to return slot.holding(layer), but returned {weights!r}")
+        if weights.layer != layer:
+            raise ValueError(
+                f"ensure was asked for layer {layer}, but returned slot.holding({weights.layer}): return "
+                "slot.holding(layer) with the layer that was asked for"
+            )
         return weights
 
     # Imported when it is needed: where the gate is recorded, none of the parts is there.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from xinfer_lab.device.records import Signal, Wait
+from xinfer_lab.grading.programs.call_rules import in_a_call
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.rules import Rule
 from xinfer_lab.grading.programs.verify import Named
 
-__all__ = ["FENCE_IDEAS", "counts", "race", "waits"]
+__all__ = ["FENCE_IDEAS", "RETURN_IDEAS", "counts", "race", "waits"]
 
 
 def race(kind: str, evidence: Evidence, fault: Fault) -> bool:
@@ -51,7 +52,28 @@ def counts(fence: str, what: str, hint: str) -> Rule:
     return counts_from_one
 
 
+RETURN_IDEAS = (
+    Named(
+        "Another device",
+        "The notebook's own `device` is left over from the first cells. Use the one that you were given: self.device, self.queue, self.heap.",
+        lambda evidence, fault: fault.kind.startswith("raised:") and "another device" in fault.got,
+        instead_of_hint=True,
+    ),
+    Named(
+        "Nothing is returned",
+        "A function without return gives back None. Its docstring says what it has to return.",
+        lambda evidence, fault: fault.kind == "raised:TypeError" and fault.got.endswith("but returned None"),
+    ),
+)
+
 FENCE_IDEAS = (
+    *RETURN_IDEAS,
+    Named(
+        "The wrong queue signals",
+        "A signal says that all that was submitted to its own queue before it is done, and nothing of the other queue: "
+        "the one that did the work signals.",
+        lambda evidence, fault: fault.kind == "hazard:wrong-signaller",
+    ),
     Named(
         "Two queues signal one fence",
         "A fence belongs to one queue: with two signallers, reaching a value would say nothing about either. The "
@@ -80,6 +102,8 @@ FENCE_IDEAS = (
         "The wrong queue waits",
         "A wait holds back the queue that it is given to. A queue that waits for its own signal waits for nothing: "
         "it works in order anyway.",
-        lambda evidence, fault: race("self-wait", evidence, fault),
+        lambda evidence, fault: (
+            race("self-wait", evidence, fault) and not in_a_call(evidence, "allocate", fault.records[0])
+        ),
     ),
 )

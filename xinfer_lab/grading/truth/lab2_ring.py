@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 
 from xinfer_lab.device.records import Allocate, Copy, HostWait, HostWrite, Signal
 from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.call_rules import in_a_call
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.staging_rules import pins, waits_for_room_only
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab2_script import UNIT, UploadScript
+from xinfer_lab.grading.truth.lab2_fences import RETURN_IDEAS
 from xinfer_lab.grading.values import Value
 from xinfer_lab.grading.verify import Judge, Refuses, WrongModel
 
@@ -114,17 +116,37 @@ def _just_fits(evidence: Evidence, fault: Fault) -> bool:
     return start + -(-write.dst.size // UNIT) * UNIT == script.room
 
 
-def _one_too_many(evidence: Evidence, fault: Fault) -> bool:
+def _as_if_rounded(evidence: Evidence, fault: Fault, rounded: Callable[[int], int]) -> bool:
+    """Whether the ranges begin as they would if each size were ``rounded`` so, up to the one that the fault is about."""
     if fault.kind != "place":
         return False
-    sizes = [size for _, size in evidence.case.ranges]
-    starts = [write.dst.offset for _, write in _writes(evidence)]
-    more = [(size // UNIT + 1) * UNIT for size in sizes]
+    starts = [write.dst.offset for index, write in _writes(evidence) if index <= max(fault.records)]
     head, expected = 0, []
-    for size in more[: len(starts)]:
+    for _, size in evidence.case.ranges[: len(starts)]:
         expected.append(head)
-        head += size
-    return len(starts) > 1 and starts[:3] == expected[:3]
+        head += rounded(size)
+    return len(starts) > 1 and starts == expected
+
+
+def _one_too_many(evidence: Evidence, fault: Fault) -> bool:
+    return _as_if_rounded(evidence, fault, lambda size: (size // UNIT + 1) * UNIT)
+
+
+def _not_in_the_way(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the ring refused because of a range that is in use, and that the new one does not overlap."""
+    if fault.kind != "raised:RuntimeError" or not isinstance(evidence.case, UploadScript):
+        return False
+    used: list[tuple[int, int]] = []
+    for call in evidence.calls:
+        if call.name == "retire":
+            used = []
+        elif len(call.values) == 3 and isinstance(call.values[1], int) and isinstance(call.values[2], int):
+            used.append((call.values[1], call.values[1] + call.values[2]))
+    number, sizes = len(_writes(evidence)), [size for _, size in evidence.case.ranges]
+    if not used or number >= len(sizes):
+        return False
+    start = places(evidence.case.room, sizes)[number]
+    return not any(low < start + sizes[number] and start < high for low, high in used)
 
 
 def _only_touches(evidence: Evidence, fault: Fault) -> bool:
@@ -141,6 +163,15 @@ def _only_touches(evidence: Evidence, fault: Fault) -> bool:
 
 
 RING_MISCONCEPTIONS = (
+    *RETURN_IDEAS,
+    Named(
+        "A queue waits, and the host has to",
+        "It is the host that writes into the range next: fence.wait(value) blocks the host, queue.wait(fence, value) a "
+        "queue.",
+        lambda evidence, fault: (
+            fault.kind == "hazard:self-wait" and in_a_call(evidence, "allocate", fault.records[0])
+        ),
+    ),
     Named(
         "A heap for each upload",
         "Then there is no room to wait for, but all host memory that was ever staged stays pinned. One heap, used "
@@ -171,6 +202,19 @@ RING_MISCONCEPTIONS = (
         "A range that just fits is sent to the start",
         "A range may end exactly where the ring ends: start + size <= ring size.",
         _just_fits,
+    ),
+    Named(
+        "Sizes are rounded down",
+        f"size // {UNIT} * {UNIT} leaves the last bytes out, and the next range begins within this one. Round up.",
+        lambda evidence, fault: _as_if_rounded(evidence, fault, lambda size: size // UNIT * UNIT),
+    ),
+    Named(
+        "Another alignment",
+        f"Every range starts at the next multiple of {UNIT}, and not at one of a larger unit: that leaves room unused.",
+        lambda evidence, fault: any(
+            _as_if_rounded(evidence, fault, lambda size, unit=unit: -(-size // unit) * unit)  # type: ignore[misc]
+            for unit in (2 * UNIT, 4 * UNIT)
+        ),
     ),
     Named(
         "A whole unit too much",
@@ -225,6 +269,12 @@ RING_MISCONCEPTIONS = (
         "A range that ends where another one begins has no byte in common with it: [a, b) and [c, d) overlap if a < "
         "d and c < b.",
         _only_touches,
+    ),
+    Named(
+        "A range is looked at that is not in the way",
+        "The new range overlaps none of those that were not retired yet. Take the oldest ranges away one by one, and "
+        "stop as soon as none of those left overlaps the new one.",
+        _not_in_the_way,
     ),
     Named(
         "Ranges are not given free",

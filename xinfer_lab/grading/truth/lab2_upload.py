@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from xinfer_lab.device.records import Copy, HostWait, HostWrite, Signal, Wait
 from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.call_rules import (
@@ -17,6 +19,7 @@ from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab2_layers import DEPTH, LayerScript
 from xinfer_lab.grading.truth.lab2_fences import FENCE_IDEAS, counts, race
 from xinfer_lab.qwen2.layout import tensor_name
+from xinfer_lab.residency.weights import SyntheticWeights
 from xinfer_lab.views.labels import slot_of_buffer
 
 __all__ = ["UPLOAD", "UPLOAD_ASYNC", "UPLOAD_IDEAS", "in_the_ring"]
@@ -79,13 +82,27 @@ def arrives_whole(evidence: Evidence) -> Fault | None:
                         f"Upload {step} does not bring layer {layer} into slot {slot}.",
                         expected=f"{place.nbytes} bytes of {tensor_name(layer, place.name)} "
                         f"in slot[{slot}].{group.name} from {place.offset} on",
-                        got="other bytes"
-                        if not got.eq(255).all()
-                        else "bytes that nobody has written (NaN in every float type)",
+                        got=_whose(script, weights, got),
                         records=_reads(evidence)[step][:1],  # type: ignore[arg-type]
                     )
             start += group.nbytes
     return None
+
+
+def _whose(script: LayerScript, weights: SyntheticWeights, got: torch.Tensor) -> str:
+    """What ``got`` is, as far as it can be told."""
+    if got.eq(255).all():
+        return "bytes that nobody has written (NaN in every float type)"
+    for layer in range(script.model.layers):
+        for group in script.layout.groups:
+            for place in group.tensors:
+                held = weights.bytes(tensor_name(layer, place.name))
+                known = min(held.numel(), got.numel())
+                if known > 1 and got[:known].equal(held[:known]) and len(set(held[:known].tolist())) > 2:
+                    return f"other bytes: those of {tensor_name(layer, place.name)}" + (
+                        ", as far as they go" if held.numel() != got.numel() else ""
+                    )
+    return "other bytes"
 
 
 def fills_every_buffer(evidence: Evidence) -> Fault | None:
@@ -226,6 +243,12 @@ UPLOAD_IDEAS = (
         "A range is free again only if retire says after which fence value. Tell the ring once for each upload, "
         "after the signal.",
         lambda evidence, fault: fault.kind == "raised:RuntimeError" and "ring" in fault.got,
+    ),
+    Named(
+        "Not the tensor's name in the checkpoint",
+        "place.name is a tensor's name within a layer; tensor_name(layer, place.name) is its name in the checkpoint.",
+        lambda evidence, fault: fault.kind == "raised:StreamError" and "no source" in fault.got,
+        instead_of_hint=True,
     ),
     Named(
         "The ring is told too late a value",

@@ -8,7 +8,7 @@ from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.truth.choices import choice
 from xinfer_lab.grading.truth.lab4_ring import SHARED, queue_of_fault, waits_of
-from xinfer_lab.grading.truth.lab4_rules import no_claim_within_a_call
+from xinfer_lab.grading.truth.lab4_rules import by_layer_number, no_claim_within_a_call
 from xinfer_lab.grading.verify import Judge
 
 __all__ = ["CLINIC"]
@@ -84,8 +84,8 @@ _AHEAD = (rules.uploads_ahead, rules.uploads_overlap)
 _ORDERING = (
     Named(
         "Two queues for one",
-        "The wait on the copy queue is still there. It holds back uploads for nothing; it is the direct "
-        "queue that has to wait.",
+        "The wait on the copy queue is still there. It orders nothing, since a queue is past its own signal "
+        "anyway; take it away.",
         lambda evidence, fault: (
             _race("self-wait", fault)
             and queue_of_fault(evidence, fault) == "copy"
@@ -108,9 +108,18 @@ _LIFETIME = (
         lambda evidence, fault: fault.kind == "host-blocks" and _waits_for_copies(evidence, fault),
     ),
     Named(
+        "Everything is synchronised",
+        "wait_idle() waits for both queues, and with it all that ran at the same time is gone. Here the host does have to "
+        "wait, but for this step's reader alone: ring.consumed.wait(step + 1).",
+        lambda evidence, fault: fault.kind == "host-blocks",
+        instead_of_hint=True,
+    ),
+    Named(
         "Memory kept in place of given back",
-        "Then nothing is freed too early, and each step takes more. The plan has room for N layers.",
+        "Then nothing is freed too early, and each step takes more. The plan has room for N layers: give each back when "
+        "its reader is done.",
         lambda evidence, fault: fault.kind in ("raised:OutOfDeviceMemory", "over-budget", "kept"),
+        instead_of_hint=True,
     ),
     Named(
         "Another streamer",
@@ -124,7 +133,7 @@ _WRAP = (
         "When a pass ends, layer 0 follows layer L - 1, but slot 0 need not follow slot (L - 1) mod N. "
         "Unless N divides L, an upload for the next "
         "pass overwrites a layer that is still to be computed. Number by the running step.",
-        lambda evidence, fault: fault.kind == "wrong-layer",
+        by_layer_number,
     ),
 )
 _MID_CALL = (

@@ -8,6 +8,8 @@ from xinfer_lab.grading.programs.call_rules import makes_wait_only
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.truth.lab4_rules import (
+    by_layer_number,
+    never_refilled,
     no_claim_within_a_call,
     no_needless_barrier,
     nothing_past_the_end,
@@ -83,6 +85,17 @@ def _wrong_value(evidence: Evidence, fault: Fault) -> bool:
     return _race("read-after-write", evidence, fault) and bool(waits_of(evidence, "direct", "copied"))
 
 
+def _another_fence(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the student's lines make the direct queue wait, but never for a copy."""
+    waits = (evidence.stream[i] for i in running(evidence))
+    own = [r.fence for r in waits if isinstance(r, Wait) and r.queue == "direct" and r.where in evidence.lines]
+    return (
+        _race("read-after-write", evidence, fault)
+        and bool(own)
+        and not any(fence.startswith("copied") for fence in own)
+    )
+
+
 def _waits_afterwards(evidence: Evidence, fault: Fault) -> bool:
     """Whether the direct queue waits for the copy only when the kernel that reads it has been submitted."""
     if not _race("read-after-write", evidence, fault):
@@ -114,6 +127,23 @@ def _signals_early(evidence: Evidence, fault: Fault) -> bool:
 
 
 SHARED = (
+    Named(
+        "Another device",
+        "The notebook's own `device` is left over from the first cells. Use the one that you were given: ring.device, self.device.",
+        lambda evidence, fault: fault.kind.startswith("raised:") and "another device" in fault.got,
+        instead_of_hint=True,
+    ),
+    Named(
+        "Nothing is returned",
+        "A function without return gives back None. Its docstring says what it has to return.",
+        lambda evidence, fault: fault.kind == "raised:TypeError" and fault.got.endswith("but returned None"),
+    ),
+    Named(
+        "The wrong queue signals",
+        "A signal says that all that was submitted to its own queue before it is done, and nothing of the other queue: "
+        "the one that did the work signals.",
+        lambda evidence, fault: fault.kind == "hazard:wrong-signaller",
+    ),
     Named(
         "A queue waits for itself",
         "The direct queue runs in order: it is past its own signal by then, and the wait orders nothing. Who "
@@ -147,7 +177,7 @@ SHARED = (
         "assume_common() waits for nobody and tells the device nothing. What makes it true is the direct "
         "queue's wait before it.",
         lambda evidence, fault: (
-            fault.kind in ("state:assumed-too-early", "hazard:read-after-write")
+            fault.kind == "state:assumed-too-early"
             and bool(_claims(evidence))
             and not waits_of(evidence, "direct", "copied")
             and not _waits_afterwards(evidence, fault)
@@ -192,6 +222,11 @@ SHARED = (
         lambda evidence, fault: fault.kind == "host-blocks",
     ),
     Named(
+        "A wait for another fence",
+        "The direct queue waits, but for a fence that says nothing of this copy. ring.engine.copied does, at slot.ready.",
+        _another_fence,
+    ),
+    Named(
         "Nobody waits for the copy",
         "Submitted is not arrived. The direct queue starts a kernel as soon as it can, whatever the copy "
         "queue is at, and no state holds it back.",
@@ -216,6 +251,14 @@ SHARED = (
         "A signal says: everything submitted to this queue so far is done. The layer's computing has to be "
         "submitted before it.",
         _signals_early,
+    ),
+    Named(
+        "The wait for the reader is too little or too late",
+        "The copy queue waits for consumed, but for a smaller value than it needs, or after the upload: before step is "
+        "uploaded, step - N must be computed, and consumed is at step - N + 1 then.",
+        lambda evidence, fault: (
+            _race("write-after-read", evidence, fault) and bool(waits_of(evidence, "copy", "consumed"))
+        ),
     ),
     Named(
         "Nobody waits for the reader",
@@ -245,6 +288,17 @@ SHARED = (
         "Slot by layer number",
         "slot = layer mod N breaks where one pass ends and the next begins, unless N divides L. Number by "
         "the running step.",
+        by_layer_number,
+    ),
+    Named(
+        "Nothing refills the slots",
+        "The first N layers are there, and no upload came after them. When a step's computing has been submitted and "
+        "signalled, its slot is refilled for step + N.",
+        never_refilled,
+    ),
+    Named(
+        "Slots are not taken in turn",
+        "Step s reads slot s mod N, N being ring.pool, whatever it is; and the upload for step s goes there.",
         lambda evidence, fault: fault.kind == "wrong-layer",
     ),
     Named(
@@ -266,6 +320,7 @@ _BLAME = {
     "state:": "ensure",
     "wrong-layer": "refill",
     "not-": "refill",
+    "past-the-end": "refill",
     "late-upload": "release",
     "raised:": "refill",
 }

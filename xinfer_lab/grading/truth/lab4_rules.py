@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xinfer_lab.device.records import AssumeCommon, Copy, Dispatch, Record, Transition
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.views.labels import slot_of_buffer
 
-__all__ = ["no_claim_within_a_call", "no_needless_barrier", "nothing_past_the_end", "running"]
+__all__ = ["by_layer_number", "never_refilled", "no_claim_within_a_call", "no_needless_barrier", "nothing_past_the_end", "running"]
 
 
 def running(evidence: Evidence) -> list[int]:
@@ -13,6 +14,24 @@ def running(evidence: Evidence) -> list[int]:
     computes = evidence.program.computes
     last = computes[-1].record if computes else len(evidence.stream)
     return list(range(evidence.first_pass, last))
+
+
+def by_layer_number(evidence: Evidence, fault: Fault) -> bool:
+    """Whether every upload went to the slot layer mod N, and that makes a difference."""
+    pool = evidence.case.pool
+    found = [(upload.layer, slot_of_buffer(upload.dst.buffer)) for upload in evidence.program.uploads]
+    return (
+        fault.kind == "wrong-layer"
+        and evidence.case.layers % pool != 0
+        and len(found) > 2 * pool
+        and all(slot == layer % pool for layer, slot in found)
+    )
+
+
+def never_refilled(evidence: Evidence, fault: Fault) -> bool:
+    """Whether nothing was uploaded but the first N layers."""
+    slots = {upload.dst.buffer for upload in evidence.program.uploads}
+    return fault.kind == "wrong-layer" and len(evidence.program.uploads) <= len(slots)
 
 
 def no_claim_within_a_call(evidence: Evidence) -> Fault | None:

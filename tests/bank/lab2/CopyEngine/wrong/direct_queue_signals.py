@@ -1,7 +1,7 @@
 """
 wrong: lets the direct queue signal what the copy queue does
 check: upload, upload_async, gate
-phrase: race
+phrase: The wrong queue signals
 """
 
 

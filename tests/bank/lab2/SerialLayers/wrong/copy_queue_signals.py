@@ -1,7 +1,7 @@
 """
 wrong: the copy queue says that computing is done
 check: serial, gate
-phrase: The wrong queue waits
+phrase: The wrong queue signals
 """
 
 

@@ -1,7 +1,7 @@
 """
-wrong: rounds down
-check: ring_alignment, ring_wrap, ring_wait
-phrase: Range
+wrong: rounds sizes down
+check: ring_alignment, ring_wrap, ring_wait, ring_refuse
+phrase: Sizes are rounded down
 """
 
 
@@ -15,7 +15,7 @@ class StagingRing:
     def allocate(self, size):
         if not 0 < size <= self.size:
             raise BufferRangeError(f"a ring of {self.size} bytes cannot hand out {size}")
-        size = max(size // 256, 1) * 256
+        size = size // 256 * 256
         start = self.head if self.head + size <= self.size else 0
         while any(used["start"] < start + size and start < used["end"] for used in self.ranges):
             oldest = self.ranges[0]

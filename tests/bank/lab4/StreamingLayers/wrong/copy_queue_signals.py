@@ -1,7 +1,7 @@
 """
 wrong: the copy queue signals that a layer was computed
 check: gate
-phrase: The wrong queue waits
+phrase: The wrong queue signals
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: waits for the reader before the one it overwrites
 check: gate
-phrase: Nobody waits for the reader
+phrase: too little or too late
 """
 
 

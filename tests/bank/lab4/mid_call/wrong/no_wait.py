@@ -1,7 +1,7 @@
 """
 wrong: drops the wait on the way
 check: mid_call
-phrase: COMMON assumed without any wait
+phrase: Nobody waits for the copy
 """
 
 
