@@ -102,7 +102,9 @@ def watch_return(answer: object) -> Iterator[Watch]:
 
     Does nothing where a debugger is already tracing.
     """
-    members = [m for m in vars(answer).values() if isinstance(m, FunctionType)] if isinstance(answer, type) else [answer]
+    members = (
+        [m for m in vars(answer).values() if isinstance(m, FunctionType)] if isinstance(answer, type) else [answer]
+    )
     seen = Watch(codes=frozenset(code for member in members if (code := _code(member)) is not None))
     if not seen.codes or sys.gettrace() is not None:
         yield seen

@@ -19,10 +19,10 @@ __all__ = ["SlotRing", "streaming_from"]
 class SlotRing:
     """N slots filled and read in turn, the engine that fills them, a fence for those that read them, three counters.
 
-    ``device``: its ``direct_queue`` computes, its ``copy_queue`` uploads. ``layers`` is L, ``pool`` is N. ``slots`` are N `LayerSlot`;
-    ``slots[k].ready`` is the value of ``engine.copied`` at which what was last uploaded there may be read.
-    ``engine.upload(layer, slot)`` submits an upload on the copy queue. ``consumed`` is a fence of the direct queue:
-    value v means that v steps have been computed.
+    ``device``: its ``direct_queue`` computes, its ``copy_queue`` uploads. ``layers`` is L, ``pool`` is N. ``slots`` are
+    N `LayerSlot`; ``slots[k].ready`` is the value of ``engine.copied`` at which what was last uploaded there may be
+    read. ``engine.upload(layer, slot)`` submits an upload on the copy queue. ``consumed`` is a fence of the direct
+    queue: value v means that v steps have been computed.
 
     Steps run on over all passes: pass number times L plus layer. ``step`` is computed now, or next; ``uploaded`` is the
     next step to upload; ``end`` is the step after the last announced pass. Nothing here blocks the host, `close` aside.

@@ -24,6 +24,7 @@ _SHORT = {
 }
 _LOOK = {"COPY_DEST": 1, "UNORDERED_ACCESS": 5, "NON_PIXEL_SHADER_RESOURCE": 0, "COPY_SOURCE": 4}
 _LEFT, _CELL, _ROW = 84.0, 120.0, 34.0
+_TOLD = 20
 _COLUMNS = ("step", "on", "what", "device", "tracker", "agree", "verdict")
 
 
@@ -72,8 +73,12 @@ def _describe(entries: Sequence[StateEntry]) -> str:
         f"{n}, {entry.lane}: {entry.what}: device {entry.device}"
         + ("" if entry.agree else f", tracker {entry.tracker}")
         + (", refused" if entry.verdict else "")
-        for n, entry in enumerate(entries[:12], 1)
+        for n, entry in enumerate(entries, 1)
+        if n <= _TOLD or entry.verdict
     )
+    if len(entries) > _TOLD:
+        steps += f"; of the steps after {_TOLD} only those that are refused are told here, all {len(entries)} are "
+        steps += "in the table"
     differ = sum(not entry.agree for entry in entries)
     said = "Device and tracker always agree." if not differ else f"Device and tracker differ {differ} times."
     return f"{steps}. {said}"
@@ -88,7 +93,7 @@ def _band(entries: Sequence[StateEntry], begin: int, top: float) -> list[str]:
     for column, entry in enumerate(entries):
         x = _LEFT + column * _CELL
         parts.append(text(x + 4, top + 14, f"{begin + column + 1}. {entry.lane}", font_size=12.0, class_="muted"))
-        parts.append(text(x + 4, top + 32, fit((entry.what,), _CELL - 8, 12.0), font_size=12.0))
+        parts.append(text(x + 4, top + 32, fit(_forms(entry.what), _CELL - 8, 12.0), font_size=12.0))
         for row, state in enumerate((entry.device, entry.tracker)):
             parts.append(_box(state, x, body + row * _ROW))
         if entry.verdict:
@@ -96,6 +101,16 @@ def _band(entries: Sequence[StateEntry], begin: int, top: float) -> list[str]:
         if not entry.agree:
             badges.append(draw_badge(x + _CELL - 10, body + _ROW + 4, "!"))
     return parts + badges
+
+
+def _forms(what: str) -> tuple[str, ...]:
+    """``what`` happens, and shorter ways to say it: a barrier's state before, since the boxes show the one after."""
+    kind, _, states = what.partition(" ")
+    if kind != "barrier":
+        return (what,)
+    before = states.partition(" -> ")[0]
+    short = _SHORT.get(before, before)
+    return what, f"barrier from {short}", f"from {short}"
 
 
 def _box(state: str, x: float, y: float) -> str:

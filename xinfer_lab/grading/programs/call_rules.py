@@ -108,8 +108,8 @@ def makes_wait_only(name: str, queues: frozenset[str], hint: str) -> Rule:
 
 
 def signals_only(name: str, fence: str) -> Rule:
-    """The rule that within calls of ``name`` no fence is signalled but those whose names begin with ``fence``, and those
-    by which the host waits for an idle device, which is another fault."""
+    """The rule that within calls of ``name`` no fence is signalled but those whose names begin with ``fence``, and
+    those by which the host waits for an idle device, which is another fault."""
 
     def signals_as_allowed(evidence: Evidence) -> Fault | None:
         for call in evidence.calls:

@@ -84,7 +84,8 @@ def _evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Ev
     asked = judge.case(case.inputs)
     if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "calls", "raised", "line"}:
         raise BadData(
-            "an outcome of a queue program has the fields stream, lines, methods, calls and line, and raised if it raised"
+            "an outcome of a queue program has the fields stream, lines, methods, calls and line, and raised if it "
+            "raised"
         )
     raised = None
     if "raised" in outcome:

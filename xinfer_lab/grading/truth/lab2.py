@@ -37,7 +37,10 @@ JUDGES: dict[str, Judge | ProgramJudge] = {
         "C",
         {
             "A": "Both queues are there and both are used: look at the two rows.",
-            "B": "The host waits for the logits only; it had submitted everything long before.",
+            "B": (
+                "The host does wait in the ring, when that has no room. In a ring of six layers it would not, and the "
+                "pass would take as long: look at the arrows between the two queues."
+            ),
             "D": "On this GPU both take a millisecond; the sum would be a sum for any two times.",
         },
     ),

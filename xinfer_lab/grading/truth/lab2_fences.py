@@ -55,7 +55,8 @@ def counts(fence: str, what: str, hint: str) -> Rule:
 RETURN_IDEAS = (
     Named(
         "Another device",
-        "The notebook's own `device` is left over from the first cells. Use the one that you were given: self.device, self.queue, self.heap.",
+        "The notebook's own `device` is left over from the first cells. Use what you were given: self.device, "
+        "self.queue, self.heap.",
         lambda evidence, fault: fault.kind.startswith("raised:") and "another device" in fault.got,
         instead_of_hint=True,
     ),

@@ -117,7 +117,8 @@ def _just_fits(evidence: Evidence, fault: Fault) -> bool:
 
 
 def _as_if_rounded(evidence: Evidence, fault: Fault, rounded: Callable[[int], int]) -> bool:
-    """Whether the ranges begin as they would if each size were ``rounded`` so, up to the one that the fault is about."""
+    """Whether the ranges begin as they would if each size were ``rounded`` so, up to the one that the fault
+    is about."""
     if fault.kind != "place":
         return False
     starts = [write.dst.offset for index, write in _writes(evidence) if index <= max(fault.records)]
@@ -168,9 +169,7 @@ RING_MISCONCEPTIONS = (
         "A queue waits, and the host has to",
         "It is the host that writes into the range next: fence.wait(value) blocks the host, queue.wait(fence, value) a "
         "queue.",
-        lambda evidence, fault: (
-            fault.kind == "hazard:self-wait" and in_a_call(evidence, "allocate", fault.records[0])
-        ),
+        lambda evidence, fault: fault.kind == "hazard:self-wait" and in_a_call(evidence, "allocate", fault.records[0]),
     ),
     Named(
         "A heap for each upload",

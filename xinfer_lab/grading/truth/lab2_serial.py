@@ -107,9 +107,7 @@ _SERIAL_IDEAS = (
     Named(
         "The host waits in place of a queue",
         "The numbers are right, but while the host blocks it submits nothing. A queue can wait for a queue by itself.",
-        lambda evidence, fault: (
-            fault.kind in ("host-waits", "waits-too-long") and not in_the_ring(evidence, fault)
-        ),
+        lambda evidence, fault: fault.kind in ("host-waits", "waits-too-long") and not in_the_ring(evidence, fault),
     ),
     Named(
         "Uploads that nobody uses",

@@ -242,7 +242,11 @@ UPLOAD_IDEAS = (
         "The ring is never told",
         "A range is free again only if retire says after which fence value. Tell the ring once for each upload, "
         "after the signal.",
-        lambda evidence, fault: fault.kind == "raised:RuntimeError" and "ring" in fault.got,
+        lambda evidence, fault: (
+            fault.kind == "raised:RuntimeError"
+            and "ring" in fault.got
+            and not any(call.name == "retire" for call in evidence.calls)
+        ),
     ),
     Named(
         "Not the tensor's name in the checkpoint",
@@ -258,8 +262,8 @@ UPLOAD_IDEAS = (
     ),
     Named(
         "The ring is not asked",
-        "The ring knows which bytes are free, and waits where it must. An engine that does its own reckoning goes wrong "
-        "with another ring.",
+        "The ring knows which bytes are free, and waits where it must. An engine that does its own reckoning goes "
+        "wrong with another ring.",
         lambda evidence, fault: fault.kind == "not-handed-out",
     ),
     Named(
@@ -271,9 +275,7 @@ UPLOAD_IDEAS = (
         "The host waits for its own upload",
         "The bytes arrive, but while the host blocks it can submit nothing. Return the value; a queue will wait for "
         "it.",
-        lambda evidence, fault: (
-            fault.kind in ("host-waits", "waits-too-long") and not in_the_ring(evidence, fault)
-        ),
+        lambda evidence, fault: fault.kind in ("host-waits", "waits-too-long") and not in_the_ring(evidence, fault),
     ),
     Named(
         "Copies of tiny tensors",

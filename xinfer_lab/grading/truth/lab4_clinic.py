@@ -109,15 +109,15 @@ _LIFETIME = (
     ),
     Named(
         "Everything is synchronised",
-        "wait_idle() waits for both queues, and with it all that ran at the same time is gone. Here the host does have to "
-        "wait, but for this step's reader alone: ring.consumed.wait(step + 1).",
+        "wait_idle() waits for both queues, and with it all that ran at the same time is gone. Here the host does have "
+        "to wait, but for this step's reader alone: ring.consumed.wait(step + 1).",
         lambda evidence, fault: fault.kind == "host-blocks",
         instead_of_hint=True,
     ),
     Named(
         "Memory kept in place of given back",
-        "Then nothing is freed too early, and each step takes more. The plan has room for N layers: give each back when "
-        "its reader is done.",
+        "Then nothing is freed too early, and each step takes more. The plan has room for N layers: give each back "
+        "when its reader is done.",
         lambda evidence, fault: fault.kind in ("raised:OutOfDeviceMemory", "over-budget", "kept"),
         instead_of_hint=True,
     ),
@@ -196,7 +196,7 @@ CLINIC: dict[str, Judge | ProgramJudge] = {
         "D",
         {
             "A": "Every read waits for its slot's last copy: no hazard is reported, and rightly.",
-            "B": "Every upload waits until the step before has been computed: no hazard is reported, and rightly.",
+            "B": "Every upload waits until step - N has been computed: no hazard is reported, and rightly.",
             "C": "The tracker agrees with the device at each call: no state fault is reported, and rightly.",
         },
     ),

@@ -129,7 +129,8 @@ def _signals_early(evidence: Evidence, fault: Fault) -> bool:
 SHARED = (
     Named(
         "Another device",
-        "The notebook's own `device` is left over from the first cells. Use the one that you were given: ring.device, self.device.",
+        "The notebook's own `device` is left over from the first cells. Use what you were given: ring.device, "
+        "self.device.",
         lambda evidence, fault: fault.kind.startswith("raised:") and "another device" in fault.got,
         instead_of_hint=True,
     ),
@@ -223,7 +224,8 @@ SHARED = (
     ),
     Named(
         "A wait for another fence",
-        "The direct queue waits, but for a fence that says nothing of this copy. ring.engine.copied does, at slot.ready.",
+        "The direct queue waits, but for a fence that says nothing of this copy. "
+        "ring.engine.copied does, at slot.ready.",
         _another_fence,
     ),
     Named(
@@ -330,7 +332,9 @@ _FENCES = (rules.no_hazard, rules.each_step_uploads_once)
 _AHEAD = (rules.host_never_blocks, rules.slots_filled_first, rules.uploads_ahead, rules.uploads_overlap)
 _STATES = (rules.no_state_fault, no_claim_within_a_call, no_needless_barrier)
 _DIRECT_ONLY = makes_wait_only(
-    "ensure", frozenset({"direct"}), "What the copy queue waits for is settled where it uploads; ensure is about reading."
+    "ensure",
+    frozenset({"direct"}),
+    "What the copy queue waits for is settled where it uploads; ensure is about reading.",
 )
 
 ENSURE_FENCE = ProgramJudge(

@@ -6,7 +6,14 @@ from xinfer_lab.device.records import AssumeCommon, Copy, Dispatch, Record, Tran
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.views.labels import slot_of_buffer
 
-__all__ = ["by_layer_number", "never_refilled", "no_claim_within_a_call", "no_needless_barrier", "nothing_past_the_end", "running"]
+__all__ = [
+    "by_layer_number",
+    "never_refilled",
+    "no_claim_within_a_call",
+    "no_needless_barrier",
+    "nothing_past_the_end",
+    "running",
+]
 
 
 def running(evidence: Evidence) -> list[int]:
