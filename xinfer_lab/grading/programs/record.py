@@ -20,7 +20,7 @@ from xinfer_lab.grading.guard import AnswerTimeout
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.record import recording
 from xinfer_lab.grading.report import Report
-from xinfer_lab.grading.student_line import PACKAGE, methods_of
+from xinfer_lab.grading.student_line import PACKAGE, STANDARD, methods_of
 from xinfer_lab.grading.values import Value
 
 __all__ = ["MAX_RECORDS", "Program", "Runner"]
@@ -102,7 +102,7 @@ def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:
     for record in stream:
         if record.where not in names:
             names[record.where] = name = portable_place(record.where, cells)
-            if not name.startswith("xinfer_lab/"):
+            if name.startswith("your "):
                 path, _, number = record.where.rpartition(":")
                 lines[name] = linecache.getline(path, int(number)).strip()[:200]
         records.append(record_to_dict(dataclasses.replace(record, where=names[record.where])))
@@ -110,13 +110,15 @@ def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def portable_place(where: str, cells: dict[str, int]) -> str:
-    """``where`` as it means something elsewhere: within this package, or as a line of the student's cell; ``cells``
-    numbers those.
+    """``where`` as it means something elsewhere: within this package, in Python's own library, or as a line of the
+    student's cell; ``cells`` numbers those.
     """
     path, _, number = where.rpartition(":")
     full = os.path.abspath(path)
     if full.startswith(PACKAGE + os.sep):
         inside = os.path.relpath(full, os.path.dirname(PACKAGE)).replace(os.sep, "/")
         return f"{inside}:{number}"
+    if full.startswith(STANDARD + os.sep):
+        return f"python/{os.path.basename(full)}:{number}"
     cell = cells.setdefault(path, len(cells) + 1)
     return f"your line {number}" if cell == 1 else f"your line {number} (cell {cell})"

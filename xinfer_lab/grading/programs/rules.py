@@ -15,6 +15,7 @@ from xinfer_lab.residency.parity import compare_logits, parity_line
 
 __all__ = [
     "Rule",
+    "awaited",
     "each_step_uploads_once",
     "given_inputs_only",
     "host_never_blocks",
@@ -322,6 +323,11 @@ def host_waits_for_readers_only(evidence: Evidence) -> Fault | None:
     )
 
 
+def awaited(wait: HostWait) -> str:
+    """What the host waits for, in a few words."""
+    return "the whole device" if wait.fence.startswith("idle") else f"{wait.fence} >= {wait.value}"
+
+
 def _blocks(evidence: Evidence, index: int) -> bool:
     """Whether record ``index`` makes the host wait for anything but logits that it reads next."""
     following = evidence.stream[index + 1] if index + 1 < len(evidence.stream) else None
@@ -338,7 +344,7 @@ def _host_blocks(evidence: Evidence, also: Callable[[str], bool]) -> Fault | Non
                 "host-blocks",
                 "The host blocks while the passes run.",
                 expected="the host submits and goes on; queues wait for fences",
-                got=f"the host waits for {record.fence} >= {record.value}",
+                got=f"the host waits for {awaited(record)}",
                 records=(index,),
                 hint="Let a queue wait instead of the host: queue.wait(fence, value).",
             )

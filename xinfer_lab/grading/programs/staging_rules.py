@@ -19,7 +19,7 @@ from xinfer_lab.device.records import (
     Span,
 )
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
-from xinfer_lab.grading.programs.rules import Rule
+from xinfer_lab.grading.programs.rules import Rule, awaited
 
 __all__ = ["pins", "waits_for_room_only"]
 
@@ -78,7 +78,7 @@ def waits_for_room_only(evidence: Evidence) -> Fault | None:
 def _needless(evidence: Evidence, index: int, wait: HostWait) -> Fault | None:
     room = list(_written_next(evidence, index))
     where = " and ".join(map(str, room)) or "nothing"
-    got = f"the host waits for {wait.fence} >= {wait.value}"
+    got = f"the host waits for {awaited(wait)}"
     needed = max(
         (_finished_at(evidence, copy, wait.fence, index) for copy in _readers(evidence, index, room)), default=0
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xinfer_lab.grading.programs.verify import ProgramJudge
 from xinfer_lab.grading.truth.choices import PREDICTION, choice
-from xinfer_lab.grading.truth.lab2_ring import ALIGNMENT, REFUSE, WAIT, WRAP
+from xinfer_lab.grading.truth.lab2_refuse import REFUSE
+from xinfer_lab.grading.truth.lab2_ring import ALIGNMENT, WAIT, WRAP
 from xinfer_lab.grading.truth.lab2_serial import GATE, SERIAL
 from xinfer_lab.grading.truth.lab2_upload import UPLOAD, UPLOAD_ASYNC
 from xinfer_lab.grading.verify import Judge

@@ -43,7 +43,8 @@ def counts(fence: str, what: str, hint: str) -> Rule:
                 "number",
                 f"The fence does not count: each {what} is 1 more.",
                 expected=wanted,
-                got=f"{signal.fence} = {signal.value}, as signal number {number}",
+                got=f"{signal.fence} = {signal.value}, as signal number {number}"
+                + (f": {len(signals)} signals for {evidence.steps} {what}s" if len(signals) > evidence.steps else ""),
                 records=(index,),
                 hint=hint,
             )

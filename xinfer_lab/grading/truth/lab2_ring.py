@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from xinfer_lab.device.records import Allocate, Copy, HostWait, HostWrite, Signal
 from xinfer_lab.grading.programs import rules
@@ -12,10 +12,8 @@ from xinfer_lab.grading.programs.staging_rules import pins, waits_for_room_only
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab2_script import UNIT, UploadScript
 from xinfer_lab.grading.truth.lab2_fences import RETURN_IDEAS
-from xinfer_lab.grading.values import Value
-from xinfer_lab.grading.verify import Judge, Refuses, WrongModel
 
-__all__ = ["ALIGNMENT", "REFUSE", "RING_BLAME", "RING_MISCONCEPTIONS", "WAIT", "WRAP"]
+__all__ = ["ALIGNMENT", "RING_BLAME", "RING_MISCONCEPTIONS", "WAIT", "WRAP", "places"]
 
 
 def places(room: int, sizes: list[int]) -> list[int]:
@@ -304,104 +302,4 @@ WAIT = _judge(
     "No byte is overwritten before it was copied, and the host never waits longer than that takes.",
     rules.no_hazard,
     waits_for_room_only,
-)
-
-
-def _too_large(inputs: Mapping[str, Value], *, full: bool = False) -> Refuses | None:
-    room, size = inputs["room"], inputs["sizes"][-1]
-    if 0 < size <= room - full:
-        return None
-    return Refuses("BufferRangeError", f"a ring of {room} bytes can never hand out {size}")
-
-
-def _offsets(inputs: Mapping[str, Value]) -> Value:
-    if inputs["retired"] is not None:
-        return _going_on(inputs)
-    room, sizes = inputs["room"], inputs["sizes"]
-    if (refused := _too_large(inputs)) is not None:
-        return refused
-    starts, taken = places(room, sizes), -(-sizes[-1] // UNIT) * UNIT
-    for start, size in zip(starts[:-1], sizes[:-1], strict=True):
-        if starts[-1] < start + size and start < starts[-1] + taken:
-            return Refuses("RuntimeError", "the room is taken by a range that was never retired: waiting would not end")
-    return starts
-
-
-def _going_on(
-    inputs: Mapping[str, Value], *, checks: bool = True, moves: bool = False, forgets: bool = False, full: bool = False
-) -> list[Value]:
-    """What is found where the program goes on after a refusal.
-
-    Of a wrong ring: it hands out what is in use (not ``checks``), a refused request has moved its head (``moves``) or
-    made it forget its oldest range (``forgets``), or its whole room counts as too large (``full``).
-    """
-    room, head = inputs["room"], 0
-    used: list[tuple[int, int]] = []
-    found: list[Value] = []
-
-    def ask(size: int) -> None:
-        nonlocal head
-        if not 0 < size <= room - full:
-            found.append("BufferRangeError")
-            return
-        taken = -(-size // UNIT) * UNIT
-        start = head if head + taken <= room else 0
-        if moves:
-            head = start + taken
-        if checks and any(low < start + taken and start < high for low, high in used):
-            if forgets:
-                used.pop(0)
-            found.append("RuntimeError")
-            return
-        used.append((start, start + taken))
-        head = start + taken
-        found.append(f"at {start}")
-
-    for size in inputs["sizes"]:
-        ask(size)
-    if inputs["retired"]:
-        used.clear()
-        ask(inputs["sizes"][-1])
-    return found
-
-
-def _as_if(**wrong: bool) -> Callable[[Mapping[str, Value]], Value]:
-    return lambda inputs: _offsets(inputs) if inputs["retired"] is None else _going_on(inputs, **wrong)
-
-
-REFUSE = Judge(
-    truth=_offsets,
-    passed="What can never fit is refused, nothing else is, and a refusal changes nothing.",
-    noun="list of offsets",
-    wrong=(
-        WrongModel(
-            "A range in use is handed out again",
-            "A range that was allocated but not retired is in use: its copy was perhaps not even submitted.",
-            lambda inputs: (
-                _going_on(inputs, checks=False)
-                if inputs["retired"] is not None
-                else _too_large(inputs) or places(inputs["room"], inputs["sizes"])
-            ),
-        ),
-        WrongModel(
-            "Exactly full counts as too large",
-            "A range may be as large as the ring: 0 < size <= ring size.",
-            lambda inputs: (
-                _going_on(inputs, full=True)
-                if inputs["retired"] is not None
-                else _too_large(inputs, full=True) or _offsets(inputs)
-            ),
-        ),
-        WrongModel(
-            "A refusal moves the head",
-            "A refused request changes nothing: move the head only when the range is handed out.",
-            _as_if(moves=True),
-        ),
-        WrongModel(
-            "A refusal forgets a range",
-            "A refused request changes nothing: look at the oldest range first, and take it out of the books only when "
-            "you have waited for it.",
-            _as_if(forgets=True),
-        ),
-    ),
 )
