@@ -86,11 +86,7 @@ chromium: $(STAMP) ## install a Chromium for make browser, where that is easy
 # pytest's status 5, no test ran, is no failure here: where there is no Chromium, all are left out and counted.
 .PHONY: browser
 browser: chromium ## work through the labs in a real Chromium; screenshots in artifacts/browser
-<<<<<<< HEAD
-	'$(PY)' -m pytest tests/browser -n 2 --dist loadgroup $(ARGS) || [ $$? = 5 ]
-=======
 	'$(PY)' -m pytest tests/browser $(ARGS) || [ $$? = 5 ]
->>>>>>> see
 
 .PHONY: lint
 lint: $(STAMP) ## ruff, mypy, and the direction of imports

@@ -55,15 +55,7 @@ class Watched:
     foreign: list[str] = field(default_factory=list)
 
 
-<<<<<<< HEAD
-every_lab = pytest.mark.parametrize(
-    "source",
-    # One process studies a lab, for all tests that look at it.
-    [pytest.param(path, marks=pytest.mark.xdist_group(path.parent.name), id=path.parent.name) for path in SOLUTIONS],
-)
-=======
 every_lab = pytest.mark.parametrize("source", SOLUTIONS, ids=[path.parent.name for path in SOLUTIONS])
->>>>>>> see
 Open = Callable[..., Watched]
 
 

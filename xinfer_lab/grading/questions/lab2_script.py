@@ -214,7 +214,7 @@ def requests(random: Random) -> list[Case]:
             [half, room - half, random.randint(1, UNIT)],
         ),
     ]
-    small = random.randint(1, half)
+    small = random.randint(1, units // 3 * UNIT)  # three of them fit, so that a head that was moved shows
     goes_on = [
         ("one byte more than the ring has, then a range that fits", [half, room + 1, room - half], False),
         ("full; one more, and once more; and again when all were retired", [half, room - half, small, small], True),

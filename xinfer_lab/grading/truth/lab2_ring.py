@@ -237,7 +237,7 @@ RING_MISCONCEPTIONS = (
         lambda evidence, fault: (
             fault.kind == "waits-too-long"
             and isinstance(evidence.case, UploadScript)
-            and _waited_value(evidence, fault) not in evidence.case.values
+            and _waited_value(evidence, fault) not in (*evidence.case.values, _newest(evidence, fault.records[0]))
         ),
     ),
     Named(

@@ -24,14 +24,20 @@ def running(evidence: Evidence) -> list[int]:
 
 
 def by_layer_number(evidence: Evidence, fault: Fault) -> bool:
-    """Whether every upload went to the slot layer mod N, and that makes a difference."""
-    pool = evidence.case.pool
-    found = [(upload.layer, slot_of_buffer(upload.dst.buffer)) for upload in evidence.program.uploads]
+    """Whether every upload went to the slot layer mod N, or every step read there, and that makes a difference."""
+    pool, layers = evidence.case.pool, evidence.case.layers
+    filled = [(upload.layer, slot_of_buffer(upload.dst.buffer)) for upload in evidence.program.uploads]
+    read = [
+        (compute.step % layers, slot_of_buffer(view.buffer))
+        for compute in evidence.program.computes
+        for name, view in getattr(evidence.stream[compute.record], "operands", {}).items()
+        if name.startswith(("self_attn.", "mlp."))
+    ]
     return (
         fault.kind == "wrong-layer"
-        and evidence.case.layers % pool != 0
-        and len(found) > 2 * pool
-        and all(slot == layer % pool for layer, slot in found)
+        and layers % pool != 0
+        and len(filled) > 2 * pool
+        and any(all(slot == layer % pool for layer, slot in found) for found in (filled, read))
     )
 
 

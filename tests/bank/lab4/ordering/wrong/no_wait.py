@@ -1,7 +1,7 @@
 """
 wrong: takes the wait away
 check: ordering
-phrase: COMMON assumed without any wait
+phrase: Nobody waits for the copy
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: the direct queue waits for the fence that it signals itself
 check: ordering
-phrase: COMMON assumed without any wait
+phrase: A wait for another fence
 """
 
 

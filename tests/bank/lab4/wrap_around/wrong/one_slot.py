@@ -1,7 +1,7 @@
 """
 wrong: uses the first slot for everything
 check: wrap_around
-phrase: Slot by layer number
+phrase: Slots are not taken in turn
 """
 
 
