@@ -289,3 +289,16 @@ def test_a_failing_checks_picture_is_shown_in_a_notebook(monkeypatch: pytest.Mon
     with pytest.raises(CheckFailed):
         module("lab0.x", None)
     assert shown == [drawing] and "a timeline" in drawing._repr_html_()
+
+
+def test_what_a_passed_program_is_told_may_depend_on_how_all_its_cases_were_run() -> None:
+    from xinfer_lab.grading.catalog import find_piece
+    from xinfer_lab.grading.programs.verify import ProgramJudge, verify_program
+    from xinfer_lab.grading.questions.lab3_parts import neighbours
+
+    piece = find_piece("lab3.release")
+    cases = piece.draw(1)[:2]
+    data = piece.record(neighbours("")["release"], cases)
+    judge = ProgramJudge((), lambda found: f"{[len(one.stream) > 10 for one in found]}")
+    report = verify_program(piece.name, judge, cases, data)
+    assert report.passed and report.headline == "[True, True]"

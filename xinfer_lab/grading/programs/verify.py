@@ -48,11 +48,12 @@ class ProgramJudge:
     ``blame`` maps the beginning of a fault's kind to the function of the answer where the remedy belongs: its line is
     shown when none of the student's lines issued the records of the fault (a line that is missing has issued nothing).
     ``case`` makes a case of the inputs of the program's cases (raising `BadData`). ``early`` are the rules that can be
-    asked of a run that broke off, too: what they find says more than the exception that it led to.
+    asked of a run that broke off, too: what they find says more than the exception that it led to. ``passed`` is what
+    a right answer is told; a function of all its cases where that depends on how they were run.
     """
 
     rules: tuple[Rule, ...]
-    passed: str
+    passed: str | Callable[[Sequence[Evidence]], str]
     misconceptions: tuple[Named, ...] = ()
     blame: Mapping[str, str] = field(default_factory=dict)
     case: Callable[[Mapping[str, Value]], ProgramCase] = ModelCase.of
@@ -76,7 +77,8 @@ def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data:
             return _report(piece, judge, case, evidence, fault, defined, len(found))
     if not cases or len(found) < len(cases):
         return Report(piece, False, f"{len(found)} of {len(cases)} cases were recorded, so there is nothing to pass.")
-    return Report(piece, True, judge.passed, checked=len(cases))
+    told = judge.passed if isinstance(judge.passed, str) else judge.passed(found)
+    return Report(piece, True, told, checked=len(cases))
 
 
 def _evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Evidence:
