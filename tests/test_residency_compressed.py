@@ -417,3 +417,28 @@ def test_a_gpu_told_to_raise_stops_before_the_race(coded: Coded) -> None:
     [wait] = [s for s in STATEMENTS if s.module is streaming and "copied" in s.text]
     with without(wait), pytest.raises(HazardError), CudaDevice(check=True) as device:
         announced(coded.open(device, STREAMED["all"]))
+
+
+def test_made_up_weights_may_be_asked_for_by_several_threads_at_once():
+    from concurrent.futures import ThreadPoolExecutor
+
+    from xinfer_lab.qwen2.synthetic import SyntheticSpec
+    from xinfer_lab.residency.weights import SyntheticWeights
+
+    config = SyntheticSpec(layers=2, hidden=32, heads=2, kv_heads=1, intermediate=48, vocab=64).config()
+    weights = SyntheticWeights(config, seed=1)
+    names = [f"model.layers.0.{name}" for name in ("mlp.up_proj.weight", "input_layernorm.weight")]
+    alone = {name: weights.bytes(name).clone() for name in names}
+
+    class Eager(tuple):
+        """A remembered tensor that another thread replaces between two looks at it."""
+
+        def __getitem__(self, place):
+            weights._last = (names[1], alone[names[1]])
+            return super().__getitem__(place)
+
+    weights._last = Eager((names[0], alone[names[0]]))
+    assert weights.bytes(names[0]).equal(alone[names[0]])
+    with ThreadPoolExecutor(4) as pool:
+        for name, got in zip(names * 50, pool.map(weights.bytes, names * 50), strict=True):
+            assert got.equal(alone[name])

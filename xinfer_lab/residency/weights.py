@@ -126,10 +126,12 @@ class SyntheticWeights(SizedWeights):
         """
         if name not in self._shapes:
             raise StreamError(f"this model has no tensor {name!r}")
-        if self._last[0] != name:
+        # Read once: several threads may ask for different tensors at the same time.
+        last = self._last
+        if last[0] != name:
             tensor = synthetic_tensor(name, self._shapes[name], self.config, self._seed)
-            self._last = (name, tensor.contiguous().reshape(-1).view(torch.uint8))
-        return self._last[1]
+            last = self._last = (name, tensor.contiguous().reshape(-1).view(torch.uint8))
+        return last[1]
 
 
 @dataclass(frozen=True, slots=True)
