@@ -1,0 +1,230 @@
+"""The cases of Lab 6: budgets and figures, scans, tensors to encode, and small models to run within a budget."""
+
+from __future__ import annotations
+
+from random import Random
+
+from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.values import Value
+
+__all__ = [
+    "bound_cases",
+    "decode_cases",
+    "encode_cases",
+    "fit_cases",
+    "gate_cases",
+    "spread_cases",
+    "victim_cases",
+]
+
+
+def bound_cases(random: Random) -> list[Case]:
+    """Passes that computing, the link, or the host's copying binds; a tie; nothing to move. Whole numbers throughout,
+    so that rounding never decides."""
+
+    def case(label: str, resident: int, transfer: int, copying: int | None) -> Case:
+        link = random.randint(10, 60)
+        moved = transfer * link * (copying or 1)
+        memcpy = None if copying is None else transfer * link
+        return Case(label, {"resident": resident, "moved": moved, "link": link * (copying or 1), "memcpy": memcpy})
+
+    base = random.randint(20, 90)
+    return [
+        case("the link binds", base, 3 * base, None),
+        case("computing binds", 3 * base, base, None),
+        case("nothing has to be moved", base, 0, None),
+        case("a tie of computing and the link", base, base, None),
+        case("staged, and the host's copying binds", base, 2 * base, 4 * base),
+        case("staged, and the link binds all the same", base, 4 * base, 2 * base),
+        case("staged, and computing binds", 5 * base, base, 2 * base),
+        case("staged, a tie of the link and copying", base, 2 * base, 2 * base),
+        case("staged, a tie of all three", base, base, base),
+    ]
+
+
+def victim_cases(random: Random) -> list[Case]:
+    """Layers of a cyclic scan, and those that are held when one of the others is needed."""
+    shapes = [(6, 2), (7, 4), (28, 27), (random.randint(9, 20), random.randint(3, 6)), (80, random.randint(20, 60))]
+    cases = []
+    for layers, room in shapes:
+        for layer in (0, layers - 1, random.randrange(1, layers - 1)):
+            others = [other for other in range(layers) if other != layer]
+            held = random.sample(others, room)
+            held[0] = (layer - 1) % layers if random.random() < 0.5 and (layer - 1) % layers not in held else held[0]
+            cases.append(_scan(layers, layer, held))
+    # Both neighbours of the layer that is needed, and held out of order.
+    cases.append(_scan(9, 4, [5, 8, 3, 0]))
+    cases.append(_scan(9, 0, [1, 7, 4]))
+    return cases
+
+
+def _scan(layers: int, layer: int, held: list[int]) -> Case:
+    return Case(f"layer {layer} of {layers} is needed", {"held": held, "layer": layer, "layers": layers})
+
+
+def spread_cases(random: Random) -> list[Case]:
+    """How many of how many layers stream: none, one, all, every second, and what does not divide."""
+    shapes = [(6, 0), (6, 1), (6, 6), (8, 4), (7, 3), (10, 4), (28, 11), (64, 44), (20, 17), (9, 6)]
+    layers = random.randint(15, 80)
+    shapes += [(layers, random.randint(2, layers - 1)), (layers, layers // 2 + 1)]
+    return [Case(f"{k} of {n} layers stream", {"layers": n, "streamed": k}) for n, k in shapes]
+
+
+def fit_cases(random: Random) -> list[Case]:
+    """Budgets that are exactly full, a byte short, in between; with room for all layers, for all but one, for two."""
+    cases = []
+    for layers in (random.randint(5, 12), random.randint(20, 80)):
+        layer, always = random.randint(10**5, 10**7), random.randint(10**6, 10**8)
+        middle = random.randint(3, layers - 2)
+        rooms = (
+            ("room for all layers", always + layers * layer),
+            ("much more room than all layers need", always + 3 * layers * layer + random.randint(0, layer)),
+            ("a byte too little for all layers", always + layers * layer - 1),
+            ("room for two layers", always + 2 * layer),
+            ("a byte too little for three layers", always + 3 * layer - 1),
+            (f"room for {middle} layers and a half", always + middle * layer + layer // 2),
+            ("a byte too little for two layers", always + 2 * layer - 1),
+            ("too little for what is always there", always - random.randint(1, always - 1)),
+        )
+        for label, budget in rooms:
+            inputs = {"budget": budget, "always": always, "layers": layers, "layer_bytes": layer}
+            cases.append(Case(f"{layers} layers, {label}", inputs))
+    return cases
+
+
+SPECIAL = (0x0000, 0x8000, 0x0001, 0x807F, 0x7F80, 0xFF80, 0x7FC0, 0xFFC1, 0x7F7F, 0x0080)
+"""Zeros, subnormals, infinities, NaN, the largest and the smallest normal number."""
+
+
+def normal(random: Random, count: int, sigma: float = 0.02) -> list[int]:
+    """``count`` bfloat16 patterns of normally distributed weights."""
+    import struct
+
+    return [struct.unpack("<I", struct.pack("<f", random.gauss(0.0, sigma)))[0] >> 16 for _ in range(count)]
+
+
+def _window(random: Random, count: int) -> list[int]:
+    """Patterns whose exponents lie within 15 neighbours and meet both ends of them."""
+    base = random.randint(40, 180)
+    exponents = [base, base + 14, *(random.randint(base, base + 14) for _ in range(count - 2))]
+    return [random.randrange(2) << 15 | exponent << 7 | random.randrange(128) for exponent in exponents]
+
+
+def _tensor(label: str, bits: list[int]) -> Case:
+    import struct
+
+    return Case(f"{label}, {len(bits):,} weights", {"bits": struct.pack(f"<{len(bits)}H", *bits)})
+
+
+def encode_cases(escapes: bool) -> object:
+    """Draws tensors that need no escape; with ``escapes``, tensors that do: normal ones, rare exponents at both ends,
+    NaN, infinities, subnormals, and each of the 65,536 patterns once."""
+
+    def cases(random: Random) -> list[Case]:
+        if not escapes:
+            return [
+                _tensor("15 exponents", _window(random, 64)),
+                _tensor("15 exponents, an odd number of weights", _window(random, 2 * random.randint(20, 60) + 1)),
+                _tensor("one weight", [random.randrange(2**16)]),
+                _tensor("one value many times", [random.randrange(1, 2**16)] * 10),
+            ]
+        edge = [exponent << 7 for exponent in (241, 255, 250, 255, 243, 254)]
+        patterns = list(range(2**16))
+        random.shuffle(patterns)
+        return [
+            _tensor("normally distributed weights", normal(random, 2000)),
+            _tensor("normally distributed weights with NaN, infinities and subnormals", _mixed(random)),
+            _tensor("two far groups of exponents", _groups(random)),
+            _tensor("the largest exponents", edge + [random.randrange(2) << 15 | e for e in edge]),
+            _tensor("the smallest exponents", [e << 7 | 3 for e in (0, 1, 14, 15, 0, 0, 2, 30, 0)]),
+            _tensor("every pattern there is", patterns),
+        ]
+
+    return cases
+
+
+def _mixed(random: Random) -> list[int]:
+    bits = normal(random, 501)
+    for place, special in zip(random.sample(range(501), len(SPECIAL)), SPECIAL, strict=True):
+        bits[place] = special
+    return bits
+
+
+def _groups(random: Random) -> list[int]:
+    """Most weights high up, some far below: the window from the smallest exponent on would be the wrong one."""
+    low, high = random.randint(10, 60), random.randint(120, 200)
+    exponents = [low + random.randrange(3) for _ in range(20)] + [high + random.randrange(15) for _ in range(100)]
+    exponents += [high, high + 14]
+    random.shuffle(exponents)
+    return [random.randrange(2) << 15 | exponent << 7 | random.randrange(128) for exponent in exponents]
+
+
+def decode_cases(escapes: bool) -> object:
+    """The same tensors in their coded form, made here from nothing but the format's rules."""
+    draw = encode_cases(escapes)
+
+    def cases(random: Random) -> list[Case]:
+        import struct
+
+        coded = []
+        for case in draw(random):  # type: ignore[operator]
+            data = case.inputs["bits"]
+            bits = struct.unpack(f"<{len(data) // 2}H", data)
+            coded.append(Case(case.label, {"coded": _coded(random, bits)}))
+        return coded
+
+    return cases
+
+
+def _coded(random: Random, bits: tuple[int, ...]) -> dict[str, Value]:
+    # Any window is allowed to a decoder; the fullest one, or now and then a poorer one.
+    exponents = [value >> 7 & 255 for value in bits]
+    counts = [exponents.count(exponent) for exponent in range(256)] if len(bits) < 10_000 else [1] * 256
+    base = max(range(242), key=lambda start: sum(counts[start : start + 15]))
+    if sum(counts[base : base + 15]) < len(bits):
+        base = min(241, base + random.randint(0, 1))
+    codes = [exponent - base if 0 <= exponent - base < 15 else 15 for exponent in exponents]
+    pairs = [*codes, *([0] if len(codes) % 2 else [])]
+    return {
+        "base": base,
+        "count": len(bits),
+        "sign_mantissa": bytes(value >> 8 & 0x80 | value & 0x7F for value in bits),
+        "codes": bytes(low | high << 4 for low, high in zip(pairs[::2], pairs[1::2], strict=True)),
+        "escapes": bytes(exponent for exponent, code in zip(exponents, codes, strict=True) if code == 15),
+    }
+
+
+def gate_cases(random: Random) -> list[Case]:
+    """Six small models, each with a budget and a GPU on which another decision pays."""
+    # Imported here: the questions load where the planner and its executors must not be importable.
+    from xinfer_lab.grading.programs.planned_case import PlannedCase, needs_of
+
+    def draw(
+        label: str, dtype: str, layers: int, room: float, computing: float, reading: float,
+        pinned: float = 1e3, memcpy: float = 0.5,
+    ) -> Case:  # fmt: skip
+        heads = random.choice((2, 4))
+        figures = {
+            "layers": layers, "pool": 2, "steps": 4, "prompt": random.randint(2, 4), "batch": 1, "hidden": 16 * heads,
+            "heads": heads, "kv_heads": random.choice((1, 2)), "intermediate": 8 * random.randint(14, 20), "vocab": 64,
+            "dtype": dtype, "tied": random.random() < 0.5, "seed": random.randrange(2**31), "memory": 0,
+            "computing": computing, "reading": reading, "memcpy": memcpy, "pinned": 0,
+        }  # fmt: skip
+        needs = needs_of(PlannedCase(**figures))
+        plain = needs["forms"]["plain"]
+        budget = int(plain["always"] + room * plain["layer_bytes"])
+        limit = int(pinned * plain["layer_bytes"])
+        needs |= {"budget": budget, "pinned": limit}
+        inputs = {**figures, "memory": budget, "pinned": limit, "needs": needs}
+        return Case(f"{layers} layers, {dtype}, {label}", inputs)
+
+    cases = [
+        draw("room for about half", "float32", random.randint(7, 9), 4.5, 0.02, 0.03),
+        draw("much room", "bfloat16", 16, 12.3, 0.02, 0.03),
+        draw("computing and link alike", "bfloat16", 10, random.choice((6.4, 7.4)), 0.55, 0.05),
+        draw("little pinned memory", "bfloat16", random.randint(9, 10), 6.5, 0.02, 0.03, pinned=2.6, memcpy=0.6),
+        draw("room for all", "bfloat16", 5, 5 + random.random(), 0.1, 0.05),
+        draw("little room, much computing", "bfloat16", 7, 3.2, 1.3, 0.05),
+    ]
+    random.shuffle(cases)
+    return cases

@@ -1,0 +1,397 @@
+"""Lab 6: what the coded form of a tensor has to say, and what wrong ideas about it would make of one.
+
+A form is judged by what it decodes to, by the format's rules and nothing else, and by its size.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from xinfer_lab.grading.values import Opaque, Value, shown
+from xinfer_lab.grading.verify import Difference, Judge, Outcome, WrongModel
+
+__all__ = ["DECODE", "DECODE_ESCAPES", "ENCODE", "ENCODE_ESCAPES", "fewest_escapes", "read_form"]
+
+WINDOW, ESCAPE = 15, 15
+PARTS = ("base", "count", "sign_mantissa", "codes", "escapes")
+
+Inputs = Mapping[str, Value]
+
+
+class BadForm(ValueError):
+    """A coded form that breaks a rule of the format: where, what was wanted, what is there, a hint."""
+
+    def __init__(self, path: str, wanted: str, got: str, headline: str) -> None:
+        super().__init__(headline)
+        self.difference = Difference(path, wanted, got, headline)
+
+
+def patterns(data: bytes) -> tuple[int, ...]:
+    """The 16-bit patterns in ``data``, little-endian."""
+    return struct.unpack(f"<{len(data) // 2}H", data)
+
+
+def fewest_escapes(bits: Sequence[int]) -> int:
+    """Weights outside of the best window of 15 neighbouring exponents."""
+    counts = Counter(value >> 7 & 255 for value in bits)
+    return len(bits) - max(sum(counts[base + place] for place in range(WINDOW)) for base in range(242))
+
+
+def read_form(form: Value, count: int) -> tuple[int, ...]:
+    """The patterns that ``form`` stands for, by the rules. Raises `BadForm`."""
+    if not isinstance(form, dict) or set(form) != set(PARTS):
+        raise BadForm("", "a dict with the keys " + ", ".join(PARTS), shown(form, 120), "The form is another one.")
+    for name in ("base", "count"):
+        if type(form[name]) is not int:
+            raise BadForm(f"[{name!r}]", "a whole number", shown(form[name], 120), f"{name} is no int.")
+    for name in ("sign_mantissa", "codes", "escapes"):
+        if not isinstance(form[name], bytes):
+            hint = f"{name} is no bytes. bytes(tensor.tolist()) makes them of a tensor of small numbers."
+            given = form[name].type if isinstance(form[name], Opaque) else shown(form[name], 80)
+            raise BadForm(f"[{name!r}]", "bytes", given, hint)
+    if not 0 <= form["base"] <= 256 - WINDOW:
+        raise BadForm("['base']", "0 to 241", shown(form["base"]), "The window does not lie among the exponents.")
+    if form["count"] != count:
+        raise BadForm("['count']", shown(count), shown(form["count"]), "This is not the number of weights.")
+    sizes = {"sign_mantissa": count, "codes": (count + 1) // 2}
+    for name, size in sizes.items():
+        if len(form[name]) != size:
+            headline = f"{name} has another length than the rules give it."
+            raise BadForm(f"[{name!r}]", f"{size:,} bytes", f"{len(form[name]):,} bytes", headline)
+    codes = [code for pair in form["codes"] for code in (pair & 15, pair >> 4)][:count]
+    escaped = codes.count(ESCAPE)
+    if len(form["escapes"]) != escaped:
+        headline = "There has to be one byte for each code that says escape."
+        raise BadForm("['escapes']", f"{escaped:,} bytes", f"{len(form['escapes']):,} bytes", headline)
+    rest = iter(form["escapes"])
+    exponents = [next(rest) if code == ESCAPE else form["base"] + code for code in codes]
+    return tuple(
+        (sign & 0x80) << 8 | exponent << 7 | sign & 0x7F
+        for sign, exponent in zip(form["sign_mantissa"], exponents, strict=True)
+    )
+
+
+def words(pattern: int) -> str:
+    """A pattern as its three fields."""
+    return f"0x{pattern:04X} (sign {pattern >> 15}, exponent {pattern >> 7 & 255}, mantissa {pattern & 127})"
+
+
+def first_wrong(expected: Sequence[int], got: Sequence[int], headline: str) -> Difference | None:
+    """The first pattern that differs."""
+    for place, (right, given) in enumerate(zip(expected, got, strict=True)):
+        if right != given:
+            return Difference(f"weight {place}", words(right), words(given), headline)
+    return None
+
+
+def _encoding(expected: Value, got: Value, noun: str) -> Difference | None:
+    bits = patterns(expected["bits"])
+    try:
+        decoded = read_form(got, len(bits))
+    except BadForm as error:
+        return error.difference
+    wrong = first_wrong(bits, decoded, "The form does not decode to the weights that went in.")
+    if wrong is not None:
+        return wrong
+    least = fewest_escapes(bits)
+    if len(got["escapes"]) > least:
+        size = 12 + 8 * least / len(bits)
+        return Difference(
+            "",
+            f"at most {size:.2f} bits a weight: {least:,} of {len(bits):,} weights escape from the best window",
+            f"{12 + 8 * len(got['escapes']) / len(bits):.2f} bits: {len(got['escapes']):,} escape from {got['base']} on",
+            "It is exact, and larger than it has to be.",
+            "Which 15 neighbouring exponents hold the most weights?",
+        )
+    return None
+
+
+def _decoding(expected: Value, got: Value, noun: str) -> Difference | None:
+    bits = expected["bits"]
+    wanted = f"a 1-D tensor of {len(bits):,} whole numbers from 0 to 65,535"
+    match got:
+        case {"least": least, "most": most}:
+            return Difference(
+                "", wanted, f"numbers from {shown(least)} to {shown(most)}", "Some of these are no 16-bit patterns."
+            )
+        case {"shape": shape, "dtype": dtype}:
+            return Difference("", wanted, f"a tensor of shape {shown(shape)}, {dtype}", "The tensor has another form.")
+        case bytes():
+            given = patterns(got)
+        case _:
+            return Difference("", wanted, shown(got, 120), "This is no tensor of patterns.")
+    if len(given) != len(bits):
+        return Difference("", wanted, f"{len(given):,} of them", "This is not the number of weights.")
+    return first_wrong(bits, given, "A weight comes back with other bits.")
+
+
+def _where(name: str) -> Callable[[object], str]:
+    return lambda case: f"{name}(...): {case.label}"  # type: ignore[attr-defined]
+
+
+def _reads(change: Callable[[int, int, Inputs], int]) -> Callable[[Inputs], Value]:
+    """What a decoder would give that ``change(pattern, code, coded)`` describes."""
+
+    def model(inputs: Inputs) -> Value:
+        coded = inputs["coded"]
+        bits = read_form(coded, coded["count"])
+        codes = [code for pair in coded["codes"] for code in (pair & 15, pair >> 4)]
+        changed = [change(pattern, code, coded) & 0xFFFF for pattern, code in zip(bits, codes, strict=False)]
+        return {"bits": tuple(changed)}
+
+    return model
+
+
+def _swapped(inputs: Inputs) -> Value:
+    coded = dict(inputs["coded"])
+    coded["codes"] = bytes(pair >> 4 | (pair & 15) << 4 for pair in coded["codes"])
+    return _form_with(coded)
+
+
+def _form_with(coded: Mapping[str, Value]) -> Value:
+    codes = [code for pair in coded["codes"] for code in (pair & 15, pair >> 4)][: coded["count"]]
+    rest = iter(coded["escapes"])
+    exponents = [next(rest, 0) if code == ESCAPE else coded["base"] + code for code in codes]
+    signs = coded["sign_mantissa"]
+    return {
+        "bits": tuple((s & 0x80) << 8 | e << 7 | s & 0x7F for s, e in zip(signs, exponents, strict=True))
+    }
+
+
+def _escapes_backwards(inputs: Inputs) -> Value:
+    return _form_with({**inputs["coded"], "escapes": inputs["coded"]["escapes"][::-1]})
+
+
+def _first_escape(inputs: Inputs) -> Value:
+    escapes = inputs["coded"]["escapes"]
+    return _form_with({**inputs["coded"], "escapes": escapes[:1] * len(escapes)})
+
+
+def _by_place(inputs: Inputs) -> Value:
+    coded = inputs["coded"]
+    codes = [code for pair in coded["codes"] for code in (pair & 15, pair >> 4)][: coded["count"]]
+    escapes = coded["escapes"] or b"\0"
+    taken = bytes(escapes[min(place, len(escapes) - 1)] for place, code in enumerate(codes) if code == ESCAPE)
+    return _form_with({**coded, "escapes": taken})
+
+
+
+_IDEAS = (
+    WrongModel("The high half first", "The first of two codes lies in the low four bits of its byte.", _swapped),
+    WrongModel(
+        "The base is forgotten",
+        "A code counts from the window's first exponent: exponent = base + code.",
+        _reads(lambda p, c, f: p if c == ESCAPE else p - (f["base"] << 7)),
+    ),
+    WrongModel(
+        "The sign is lost", "Bit 7 of sign_mantissa is the sign: it goes to bit 15.", _reads(lambda p, c, f: p & 0x7FFF)
+    ),
+    WrongModel(
+        "The sign stays where it was",
+        "Bit 7 of a pattern is the exponent's lowest bit; the sign belongs to bit 15.",
+        _reads(lambda p, c, f: (p & 0x7FFF) | (p >> 15 << 7)),
+    ),
+    WrongModel(
+        "The mantissa is lost", "The low 7 bits of sign_mantissa are the mantissa.", _reads(lambda p, c, f: p & 0xFF80)
+    ),
+    WrongModel(
+        "The exponent is one place too high",
+        "A bfloat16 has 7 mantissa bits: the exponent begins at bit 7.",
+        _reads(lambda p, c, f: (p & 0x8000) | ((p >> 7 & 255) << 8 & 0x7FFF) | (p & 0x7F)),
+    ),
+)
+
+_ESCAPE_IDEAS = (
+    WrongModel(
+        "Escapes are not read",
+        "Code 15 is no exponent: the next byte of escapes is.",
+        _reads(lambda p, c, f: (p & 0x807F) | ((f["base"] + 15) & 255) << 7 if c == ESCAPE else p),
+    ),
+    WrongModel(
+        "The first escape, again and again", "Escapes are used up one after the other.", _first_escape
+    ),
+    WrongModel(
+        "An escape by its weight's number",
+        "Escapes are stored without gaps: the k-th code 15 has the k-th byte, whatever weight it belongs to.",
+        _by_place,
+    ),
+    WrongModel("Escapes from the end", "They lie in the order of the weights.", _escapes_backwards),
+    WrongModel(
+        "NaN and infinities are replaced",
+        "Every pattern comes back as it was: exponent 255 is an exponent like all others.",
+        _reads(lambda p, c, f: 0 if p >> 7 & 255 == 255 else p),
+    ),
+    WrongModel(
+        "Subnormals become zero",
+        "Exponent 0 with a mantissa is a number, too; bits are copied, not computed with.",
+        _reads(lambda p, c, f: p & 0x8000 if p >> 7 & 255 == 0 else p),
+    ),
+    WrongModel(
+        "The base is added to escapes",
+        "An escape's byte is the exponent itself.",
+        _reads(lambda p, c, f: (p & 0x807F) | ((p >> 7 & 255) + f["base"] & 255) << 7 if c == ESCAPE else p),
+    ),
+)
+
+
+def _decode_truth(inputs: Inputs) -> Value:
+    return {"bits": read_form(inputs["coded"], inputs["coded"]["count"])}
+
+
+def _explained(expected: Value, got: Value, noun: str) -> Difference | None:
+    return _decoding(expected, got, noun)
+
+
+def _decode_judge(passed: str, ideas: tuple[WrongModel, ...]) -> Judge:
+    return Judge(
+        truth=_decode_truth,
+        passed=passed,
+        noun="tensor of patterns",
+        call=_where("decode"),
+        compare=_explained,
+        wrong=ideas,
+    )
+
+
+DECODE = _decode_judge("Every bit comes back.", _IDEAS)
+DECODE_ESCAPES = _decode_judge(
+    "Every bit comes back, of NaN, infinities, subnormals, and of all 65,536 patterns.", (*_ESCAPE_IDEAS, *_IDEAS)
+)
+
+_Outcomes = Sequence[tuple[object, Outcome]]
+
+
+def _forms(outcomes: _Outcomes) -> list[tuple[tuple[int, ...], Mapping[str, Value]]]:
+    """The patterns that went in and the form that came out, of each case with a form of the right kind."""
+    found = []
+    for case, outcome in outcomes:
+        form = outcome.value
+        if isinstance(form, dict) and set(form) == set(PARTS) and type(form["base"]) is int:
+            if all(isinstance(form[name], bytes) for name in PARTS[2:]):
+                found.append((patterns(case.inputs["bits"]), form))  # type: ignore[attr-defined]
+    return found
+
+
+def _codes(form: Mapping[str, Value], high_first: bool = False) -> list[int]:
+    return [c for pair in form["codes"] for c in ((pair >> 4, pair & 15) if high_first else (pair & 15, pair >> 4))]
+
+
+def _exponents(bits: Sequence[int]) -> list[int]:
+    return [value >> 7 & 255 for value in bits]
+
+
+def _every(test: Callable[[Sequence[int], Mapping[str, Value]], bool]) -> Callable[[_Outcomes], bool]:
+    return lambda outcomes: bool(forms := _forms(outcomes)) and all(test(bits, form) for bits, form in forms)
+
+
+def _is_high_first(bits: Sequence[int], form: Mapping[str, Value]) -> bool:
+    wanted = [min(e - form["base"], 15) if e >= form["base"] else 15 for e in _exponents(bits)]
+    return len(wanted) == 1 or _codes(form, True)[: len(bits)] == wanted != _codes(form)[: len(bits)]
+
+
+ENCODE = Judge(
+    truth=dict,
+    passed="Two codes a byte, and the form decodes to the very same bits.",
+    noun="dict",
+    call=_where("encode"),
+    compare=_encoding,
+    wrong=(
+        WrongModel(
+            "One code a byte",
+            "A code has 4 bits: two of them share a byte, or the form is no smaller than the weights.",
+            pattern=_every(lambda bits, form: len(form["codes"]) == len(bits)),
+        ),
+        WrongModel(
+            "The high half first",
+            "The first of two codes goes into the low four bits of its byte.",
+            pattern=_every(_is_high_first),
+        ),
+        WrongModel(
+            "The last code of an odd number is dropped",
+            "An odd number of codes has a last byte of its own, half of it unused.",
+            pattern=_every(lambda bits, form: len(form["codes"]) == len(bits) // 2),
+        ),
+        WrongModel(
+            "The sign is lost",
+            "Bit 7 of sign_mantissa is the sign, bit 15 of the weight.",
+            pattern=_every(lambda bits, form: list(form["sign_mantissa"]) == [value & 0x7F for value in bits]),
+        ),
+        WrongModel(
+            "The low byte of the weight",
+            "Bit 7 of the weight is the exponent's lowest bit, not its sign: the sign is bit 15.",
+            pattern=_every(lambda bits, form: list(form["sign_mantissa"]) == [value & 0xFF for value in bits]),
+        ),
+        WrongModel(
+            "Codes count from somewhere else than base",
+            "A code is exponent - base, from 0 to 14.",
+            pattern=_every(
+                lambda bits, form: len(form["codes"]) == (len(bits) + 1) // 2
+                and len(bits) > 1
+                and _codes(form)[: len(bits)] != [e - form["base"] for e in _exponents(bits)]
+                and len({(code - e) & 15 for code, e in zip(_codes(form), _exponents(bits), strict=False)}) == 1
+            ),
+        ),
+    ),
+)
+
+
+def _window_of(pick: Callable[[Sequence[int]], int]) -> Callable[[_Outcomes], bool]:
+    return _every(lambda bits, form: form["base"] == pick(_exponents(bits)))
+
+
+def _middle(exponents: Sequence[int]) -> int:
+    top = Counter(exponents).most_common(1)[0][0]
+    return min(241, max(0, top - 7))
+
+
+ENCODE_ESCAPES = Judge(
+    truth=dict,
+    passed="Exact for every pattern there is, and no larger than the best window allows.",
+    noun="dict",
+    call=_where("encode"),
+    compare=_encoding,
+    wrong=(
+        WrongModel(
+            "The window begins at the smallest exponent",
+            "One weight that is nearly zero would take the window away from all others: take the 15 neighbours that "
+            "hold the most weights.",
+            pattern=_window_of(lambda exponents: min(241, min(exponents))),
+        ),
+        WrongModel(
+            "The window begins at the most frequent exponent",
+            "Exponents are frequent on both sides of that one: sum up 15 neighbours for each place to begin.",
+            pattern=_window_of(lambda e: min(241, Counter(e).most_common(1)[0][0])),
+        ),
+        WrongModel(
+            "The window ends at the largest exponent",
+            "An infinity would take the window away from all others: take the 15 neighbours that hold the most weights.",
+            pattern=_window_of(lambda exponents: max(0, max(exponents) - 14)),
+        ),
+        WrongModel(
+            "Everything escapes",
+            "Then 20 bits a weight cross the link in place of 16: escapes are for what is rare.",
+            pattern=_every(lambda bits, form: len(form["escapes"]) == len(bits)),
+        ),
+        WrongModel(
+            "Codes instead of exponents among the escapes",
+            "An escape's byte is the exponent itself: exponent - base may not fit the window, that is why it escapes.",
+            pattern=_every(
+                lambda bits, form: list(form["escapes"])
+                == [e - form["base"] & 255 for e in _exponents(bits) if not 0 <= e - form["base"] < 15]
+                and form["base"] > 0
+                or not form["escapes"]
+                or form["base"] == 0
+            ),
+        ),
+        WrongModel(
+            "Escapes in another order",
+            "They lie in the order of the weights, or nobody knows which is whose.",
+            pattern=_every(
+                lambda bits, form: sorted(form["escapes"])
+                == sorted(e for e in _exponents(bits) if not 0 <= e - form["base"] < 15)
+            ),
+        ),
+    ),
+)
