@@ -86,3 +86,15 @@ def test_only_commands_of_a_queue_belong_to_a_call():
     assert with_call(copy, 7) == dataclasses.replace(copy, call=7)
     free = Free(buffer="a")
     assert with_call(free, 7) is free
+
+
+def test_what_is_given_back_when_a_block_breaks_off_is_nobodys_but_the_line_of_that_block():
+    from xinfer_lab.device.emulated import EmulatedDevice
+    from xinfer_lab.device.rollback import all_or_nothing
+
+    device = EmulatedDevice()
+    with pytest.raises(KeyError), all_or_nothing(device):
+        device.create_buffer(256, "gone")
+        raise KeyError
+    (free,) = (record for record in device.stream if isinstance(record, Free))
+    assert __file__.rpartition("/")[2] in free.where

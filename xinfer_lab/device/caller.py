@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -15,7 +16,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 @functools.cache
 def _is_internal(filename: str) -> bool:
-    return os.path.dirname(os.path.abspath(filename)) == _HERE
+    # What leaves a `with` block passes through contextlib: nobody's own line.
+    return os.path.dirname(os.path.abspath(filename)) == _HERE or filename == contextlib.__file__
 
 
 def caller() -> str:
