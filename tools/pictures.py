@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.lab6_pictures import lab6_pictures
 from xinfer_lab.commands.layer_cost import layer_cost
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.device.simulated import SimulatedDevice
@@ -122,6 +123,7 @@ def pictures() -> Iterator[tuple[str, Picture]]:
         yield f"docs/pages-{policy}-dark.svg", pages(policy, "dark")
     yield "solutions/lab1-residency/memory.svg", memory()
     yield "solutions/lab1-residency/explore.svg", explore()
+    yield from lab6_pictures()
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.device.gpu_spec import KERNEL_COPY, GpuSpec
 from xinfer_lab.device.records import Dispatch
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.device.timeline import Timeline
@@ -62,7 +62,7 @@ class PlannedCase(ModelCase):
         base = ModelCase.spec(self, self.computing)
         return GpuSpec(
             "the lab's GPU", 2**40, layer / TRANSFER, 0.0, base.flops, layer / (self.reading * TRANSFER), 1e-6,
-            self.memcpy * layer / TRANSFER,
+            self.memcpy * layer / TRANSFER, 0.0, KERNEL_COPY,
         )  # fmt: skip
 
     def spec(self, ratio: float = 1.0) -> GpuSpec:

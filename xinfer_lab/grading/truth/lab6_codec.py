@@ -282,116 +282,131 @@ def _exponents(bits: Sequence[int]) -> list[int]:
     return [value >> 7 & 255 for value in bits]
 
 
-def _every(test: Callable[[Sequence[int], Mapping[str, Value]], bool]) -> Callable[[_Outcomes], bool]:
-    return lambda outcomes: bool(forms := _forms(outcomes)) and all(test(bits, form) for bits, form in forms)
+_Test = Callable[[Sequence[int], Mapping[str, Value]], bool]
 
 
-def _is_high_first(bits: Sequence[int], form: Mapping[str, Value]) -> bool:
-    wanted = [min(e - form["base"], 15) if e >= form["base"] else 15 for e in _exponents(bits)]
-    return len(wanted) == 1 or _codes(form, True)[: len(bits)] == wanted != _codes(form)[: len(bits)]
+def _every(test: _Test, right: _Test | None = None) -> Callable[[_Outcomes], bool]:
+    """Whether each form passes ``test``, and not all of them ``right``, which is how it should be."""
+    return lambda outcomes: (
+        bool(forms := _forms(outcomes))
+        and all(test(bits, form) for bits, form in forms)
+        and (right is None or not all(right(bits, form) for bits, form in forms))
+    )
 
 
-ENCODE = Judge(
-    truth=dict,
-    passed="Two codes a byte, and the form decodes to the very same bits.",
-    noun="dict",
-    call=_where("encode"),
-    compare=_encoding,
-    wrong=(
-        WrongModel(
-            "One code a byte",
-            "A code has 4 bits: two of them share a byte, or the form is no smaller than the weights.",
-            pattern=_every(lambda bits, form: len(form["codes"]) == len(bits)),
-        ),
-        WrongModel(
-            "The high half first",
-            "The first of two codes goes into the low four bits of its byte.",
-            pattern=_every(_is_high_first),
-        ),
-        WrongModel(
-            "The last code of an odd number is dropped",
-            "An odd number of codes has a last byte of its own, half of it unused.",
-            pattern=_every(lambda bits, form: len(form["codes"]) == len(bits) // 2),
-        ),
-        WrongModel(
-            "The sign is lost",
-            "Bit 7 of sign_mantissa is the sign, bit 15 of the weight.",
-            pattern=_every(lambda bits, form: list(form["sign_mantissa"]) == [value & 0x7F for value in bits]),
-        ),
-        WrongModel(
-            "The low byte of the weight",
-            "Bit 7 of the weight is the exponent's lowest bit, not its sign: the sign is bit 15.",
-            pattern=_every(lambda bits, form: list(form["sign_mantissa"]) == [value & 0xFF for value in bits]),
-        ),
-        WrongModel(
-            "Codes count from somewhere else than base",
-            "A code is exponent - base, from 0 to 14.",
-            pattern=_every(
-                lambda bits, form: len(form["codes"]) == (len(bits) + 1) // 2
-                and len(bits) > 1
-                and _codes(form)[: len(bits)] != [e - form["base"] for e in _exponents(bits)]
-                and len({(code - e) & 15 for code, e in zip(_codes(form), _exponents(bits), strict=False)}) == 1
-            ),
-        ),
-    ),
-)
+def _in_window(form: Mapping[str, Value], exponent: int) -> bool:
+    return 0 <= exponent - form["base"] < WINDOW
+
+
+def _codes_are(high_first: bool) -> _Test:
+    def test(bits: Sequence[int], form: Mapping[str, Value]) -> bool:
+        wanted = [e - form["base"] if _in_window(form, e) else ESCAPE for e in _exponents(bits)]
+        return _codes(form, high_first)[: len(bits)] == wanted
+
+    return test
+
+
+def _escapes_are(make: Callable[[list[int], int], list[int]]) -> _Test:
+    def test(bits: Sequence[int], form: Mapping[str, Value]) -> bool:
+        outside = [e for e in _exponents(bits) if not _in_window(form, e)]
+        return list(form["escapes"]) == make(outside, form["base"])
+
+    return test
+
+
+def _same_escapes(bits: Sequence[int], form: Mapping[str, Value]) -> bool:
+    return sorted(form["escapes"]) == sorted(e for e in _exponents(bits) if not _in_window(form, e))
+
+
+_RIGHT_ESCAPES = _escapes_are(lambda outside, base: outside)
 
 
 def _window_of(pick: Callable[[Sequence[int]], int]) -> Callable[[_Outcomes], bool]:
     return _every(lambda bits, form: form["base"] == pick(_exponents(bits)))
 
 
-def _middle(exponents: Sequence[int]) -> int:
-    top = Counter(exponents).most_common(1)[0][0]
-    return min(241, max(0, top - 7))
-
-
-ENCODE_ESCAPES = Judge(
-    truth=dict,
-    passed="Exact for every pattern there is, and no larger than the best window allows.",
-    noun="dict",
-    call=_where("encode"),
-    compare=_encoding,
-    wrong=(
-        WrongModel(
-            "The window begins at the smallest exponent",
-            "One weight that is nearly zero would take the window away from all others: take the 15 neighbours that "
-            "hold the most weights.",
-            pattern=_window_of(lambda exponents: min(241, min(exponents))),
-        ),
-        WrongModel(
-            "The window begins at the most frequent exponent",
-            "Exponents are frequent on both sides of that one: sum up 15 neighbours for each place to begin.",
-            pattern=_window_of(lambda e: min(241, Counter(e).most_common(1)[0][0])),
-        ),
-        WrongModel(
-            "The window ends at the largest exponent",
-            "An infinity would take the window away from all others: take the 15 neighbours that hold the most weights.",
-            pattern=_window_of(lambda exponents: max(0, max(exponents) - 14)),
-        ),
-        WrongModel(
-            "Everything escapes",
-            "Then 20 bits a weight cross the link in place of 16: escapes are for what is rare.",
-            pattern=_every(lambda bits, form: len(form["escapes"]) == len(bits)),
-        ),
-        WrongModel(
-            "Codes instead of exponents among the escapes",
-            "An escape's byte is the exponent itself: exponent - base may not fit the window, that is why it escapes.",
-            pattern=_every(
-                lambda bits, form: list(form["escapes"])
-                == [e - form["base"] & 255 for e in _exponents(bits) if not 0 <= e - form["base"] < 15]
-                and form["base"] > 0
-                or not form["escapes"]
-                or form["base"] == 0
-            ),
-        ),
-        WrongModel(
-            "Escapes in another order",
-            "They lie in the order of the weights, or nobody knows which is whose.",
-            pattern=_every(
-                lambda bits, form: sorted(form["escapes"])
-                == sorted(e for e in _exponents(bits) if not 0 <= e - form["base"] < 15)
-            ),
+_PACKING = (
+    WrongModel(
+        "One code a byte",
+        "A code has 4 bits: two of them share a byte, or the form is no smaller than the weights.",
+        pattern=_every(lambda bits, form: len(form["codes"]) == len(bits)),
+    ),
+    WrongModel(
+        "The high half first",
+        "The first of two codes goes into the low four bits of its byte.",
+        pattern=_every(_codes_are(True), _codes_are(False)),
+    ),
+    WrongModel(
+        "The last code of an odd number is dropped",
+        "An odd number of codes has a last byte of its own, half of it unused.",
+        pattern=_every(lambda bits, form: len(form["codes"]) == len(bits) // 2),
+    ),
+    WrongModel(
+        "The sign is lost",
+        "Bit 7 of sign_mantissa is the sign, bit 15 of the weight.",
+        pattern=_every(lambda bits, form: list(form["sign_mantissa"]) == [value & 0x7F for value in bits]),
+    ),
+    WrongModel(
+        "The low byte of the weight",
+        "Bit 7 of the weight is the exponent's lowest bit, not its sign: the sign is bit 15.",
+        pattern=_every(lambda bits, form: list(form["sign_mantissa"]) == [value & 0xFF for value in bits]),
+    ),
+    WrongModel(
+        "Codes count from somewhere else than base",
+        "A code is exponent - base, from 0 to 14.",
+        pattern=_every(
+            lambda bits, form: len(form["codes"]) == (len(bits) + 1) // 2
+            and _codes(form)[: len(bits)] != [e - form["base"] for e in _exponents(bits)]
+            and len({(code - e) & 15 for code, e in zip(_codes(form), _exponents(bits), strict=False)}) == 1
         ),
     ),
 )
+
+_WINDOW = (
+    WrongModel(
+        "The window begins at the smallest exponent",
+        "One weight that is nearly zero would take the window away from all others: take the 15 neighbours that "
+        "hold the most weights.",
+        pattern=_window_of(lambda exponents: min(241, min(exponents))),
+    ),
+    WrongModel(
+        "The window begins at the most frequent exponent",
+        "Exponents are frequent on both sides of that one: sum up 15 neighbours for each place to begin.",
+        pattern=_window_of(lambda found: min(241, max(sorted(set(found)), key=found.count))),
+    ),
+    WrongModel(
+        "The window ends at the largest exponent",
+        "An infinity would take the window away from all others: take the 15 neighbours that hold the most weights.",
+        pattern=_window_of(lambda exponents: max(0, max(exponents) - 14)),
+    ),
+    WrongModel(
+        "Everything escapes",
+        "Then 20 bits a weight cross the link in place of 16: escapes are for what is rare.",
+        pattern=_every(lambda bits, form: len(form["escapes"]) == len(bits)),
+    ),
+    WrongModel(
+        "Codes instead of exponents among the escapes",
+        "An escape's byte is the exponent itself: it escapes because exponent - base fits no code.",
+        pattern=_every(_escapes_are(lambda outside, base: [e - base & 255 for e in outside]), _RIGHT_ESCAPES),
+    ),
+    WrongModel(
+        "Escapes in another order",
+        "They lie in the order of the weights, or nobody knows which is whose.",
+        pattern=_every(_same_escapes, _RIGHT_ESCAPES),
+    ),
+)
+
+
+def _encode_judge(passed: str) -> Judge:
+    return Judge(
+        truth=dict,
+        passed=passed,
+        noun="dict",
+        call=_where("encode"),
+        compare=_encoding,
+        wrong=(*_PACKING, *_WINDOW),
+    )
+
+
+ENCODE = _encode_judge("Two codes a byte, and the form decodes to the very same bits.")
+ENCODE_ESCAPES = _encode_judge("Exact for every pattern there is, and no larger than the best window allows.")

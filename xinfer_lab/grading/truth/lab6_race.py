@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -67,27 +67,40 @@ class Best:
 
 
 @lru_cache(maxsize=64)
-def best_of(case: RaceCase) -> Best:
-    """Tries everything: both forms, both host tiers, each number of streamed layers."""
+def _plans(case: RaceCase) -> tuple[Best, ...]:
+    """What each form allows in each host tier, with as few streamed layers as the budget leaves."""
     needs, found = case.needs, []
     for form, figures in needs["forms"].items():
         layer = figures["layer_bytes"]
         computing = needs["t_pass"] + needs["layers"] * figures["t_decode"]
-        for streamed in (0, *range(3, needs["layers"] + 1)):
-            slots = 2 if streamed else 0
-            if figures["always"] + (needs["layers"] - streamed + slots) * layer > needs["budget"]:
+        counts = (
+            count
+            for count in (0, *range(3, needs["layers"] + 1))
+            if figures["always"] + (needs["layers"] - count + 2 * bool(count)) * layer <= needs["budget"]
+        )
+        # Fewer streamed layers are never slower.
+        if (streamed := next(counts, None)) is None:
+            continue
+        for host in ("pinned", "staged"):
+            held = min(streamed, needs["ring"]) if host == "staged" else streamed
+            if held * layer > needs["pinned"]:
                 continue
-            for host in ("pinned", "staged"):
-                held = min(streamed, needs["ring"]) if host == "staged" else streamed
-                if held * layer > needs["pinned"]:
-                    continue
-                times = {"computing": computing, "link": streamed * layer / needs["link"]}
-                if host == "staged":
-                    times["memcpy"] = streamed * layer / needs["memcpy"]
-                binds = max(times, key=lambda name: times[name])
-                found.append(Best(times[binds], binds, form, host, streamed))
-            break
-    return min(found, key=lambda best: best.bound)
+            times = {"computing": computing, "link": streamed * layer / needs["link"]}
+            if host == "staged":
+                times["memcpy"] = streamed * layer / needs["memcpy"]
+            binds = max(times, key=lambda name: times[name])
+            found.append(Best(times[binds], binds, form, host, streamed))
+    return tuple(found)
+
+
+def best_of(case: RaceCase) -> Best:
+    """The best of all plans."""
+    return min(_plans(case), key=lambda best: best.bound)
+
+
+def fewest_streamed(case: RaceCase, form: str) -> int:
+    """How many layers have to stream in ``form`` at least; all of them where it does not fit."""
+    return min((plan.streamed for plan in _plans(case) if plan.form == form), default=case.layers)
 
 
 def _achieved(evidence: Evidence) -> float:
@@ -231,8 +244,15 @@ def _told(kept: Kept) -> str:
     return f"{kept.streamed} {form} layers stream through {kept.slots} slots, {tier}, {format_bytes(int(kept.moved))} a pass"
 
 
-def _slow(test: Any) -> Any:
+def _slow(test: Callable[[Kept, Best], bool]) -> Callable[[Evidence, Fault], bool]:
     return lambda evidence, fault: fault.kind == "slow" and test(kept_by(evidence), best_of(evidence.case))
+
+
+def _could_stay(evidence: Evidence, fault: Fault) -> bool:
+    if fault.kind != "slow":
+        return False
+    kept = kept_by(evidence)
+    return kept.streamed > fewest_streamed(evidence.case, "coded" if kept.coded else "plain")
 
 
 _NAMED = (
@@ -250,12 +270,12 @@ _NAMED = (
     Named(
         "More slots than two",
         "A slot more is a layer less that stays, and that layer crosses the link in every pass.",
-        _slow(lambda kept, best: kept.slots > 2 and kept.streamed > best.streamed),
+        lambda evidence, fault: _could_stay(evidence, fault) and kept_by(evidence).slots > 2,
     ),
     Named(
         "Layers stream that could stay",
         "The budget has room for more resident layers: each that stays never crosses the link.",
-        _slow(lambda kept, best: kept.coded == (best.form == "coded") and kept.streamed > best.streamed),
+        _could_stay,
     ),
     Named(
         "One slot",

@@ -1,0 +1,11 @@
+"""
+note: three ifs, no dict of times
+"""
+
+def bound(resident, moved, link, memcpy=None):
+    time, binds = resident, "computing"
+    if moved / link > time:
+        time, binds = moved / link, "link"
+    if memcpy is not None and moved / memcpy > time:
+        time, binds = moved / memcpy, "memcpy"
+    return {"time": time, "binds": binds}

@@ -1,0 +1,12 @@
+"""
+wrong: the host copies, then the link moves
+check: bound
+phrase: Copying and sending in turns
+"""
+
+def bound(resident, moved, link, memcpy=None):
+    copying = 0 if memcpy is None else moved / memcpy
+    moving = copying + moved / link
+    if resident >= moving:
+        return {"time": resident, "binds": "computing"}
+    return {"time": moving, "binds": "memcpy" if copying > moved / link else "link"}

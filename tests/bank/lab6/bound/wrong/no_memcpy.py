@@ -1,0 +1,10 @@
+"""
+wrong: what the host copies is left out
+check: bound
+phrase: The host's copying is left out
+"""
+
+def bound(resident, moved, link, memcpy=None):
+    if moved / link > resident:
+        return {"time": moved / link, "binds": "link"}
+    return {"time": resident, "binds": "computing"}

@@ -1,0 +1,10 @@
+"""
+wrong: None is divided by
+check: bound, gate
+phrase: It raised TypeError
+"""
+
+def bound(resident, moved, link, memcpy=None):
+    times = {"computing": resident, "link": moved / link, "memcpy": moved / memcpy}
+    binds = max(times, key=times.get)
+    return {"time": times[binds], "binds": binds}

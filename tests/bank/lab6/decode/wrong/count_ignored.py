@@ -1,0 +1,14 @@
+"""
+wrong: the unused half of the last byte is read
+check: decode, decode_escapes
+phrase: raised
+"""
+
+def decode(coded):
+    sign_mantissa, pairs, escapes = (
+        torch.tensor(list(coded[part]), dtype=torch.int32) for part in ("sign_mantissa", "codes", "escapes")
+    )
+    codes = torch.stack([pairs & 15, pairs >> 4], dim=1).view(-1)
+    exponents = coded["base"] + codes
+    exponents[codes == 15] = escapes
+    return (sign_mantissa & 0x80) << 8 | exponents << 7 | sign_mantissa & 0x7F

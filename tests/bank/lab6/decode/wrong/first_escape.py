@@ -1,0 +1,15 @@
+"""
+wrong: every escape gets the first byte
+check: decode_escapes
+phrase: The first escape, again and again
+"""
+
+def decode(coded):
+    sign_mantissa, pairs, escapes = (
+        torch.tensor(list(coded[part]), dtype=torch.int32) for part in ("sign_mantissa", "codes", "escapes")
+    )
+    codes = torch.stack([pairs & 15, pairs >> 4], dim=1).view(-1)[: coded["count"]]
+    exponents = coded["base"] + codes
+    if len(escapes):
+        exponents[codes == 15] = escapes[0]
+    return (sign_mantissa & 0x80) << 8 | exponents << 7 | sign_mantissa & 0x7F

@@ -1,0 +1,15 @@
+"""
+wrong: NaN and infinities become 0
+check: decode_escapes
+phrase: NaN and infinities are replaced
+"""
+
+def decode(coded):
+    sign_mantissa, pairs, escapes = (
+        torch.tensor(list(coded[part]), dtype=torch.int32) for part in ("sign_mantissa", "codes", "escapes")
+    )
+    codes = torch.stack([pairs & 15, pairs >> 4], dim=1).view(-1)[: coded["count"]]
+    exponents = coded["base"] + codes
+    exponents[codes == 15] = escapes
+    whole = (sign_mantissa & 0x80) << 8 | exponents << 7 | sign_mantissa & 0x7F
+    return torch.where(exponents == 255, 0, whole)

@@ -1,0 +1,21 @@
+"""
+wrong: the window ends at the largest exponent
+check: encode_escapes
+phrase: The window ends at the largest exponent
+"""
+
+def encode(bits):
+    exponents = bits >> 7 & 0xFF
+    counts = torch.bincount(exponents, minlength=256)
+    base = max(0, int(exponents.max()) - 14)
+    outside = (exponents < base) | (exponents > base + 14)
+    codes = torch.where(outside, 15, exponents - base)
+    if len(codes) % 2:
+        codes = torch.cat([codes, codes.new_zeros(1)])
+    return {
+        "base": base,
+        "count": len(bits),
+        "sign_mantissa": bytes((bits >> 8 & 0x80 | bits & 0x7F).tolist()),
+        "codes": bytes((codes[::2] | codes[1::2] << 4).tolist()),
+        "escapes": bytes(exponents[outside].tolist()),
+    }

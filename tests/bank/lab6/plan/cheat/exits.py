@@ -1,0 +1,8 @@
+"""
+wrong: ends the process
+check: gate
+phrase: It raised SystemExit
+"""
+
+def plan(needs):
+    raise SystemExit(0)

@@ -1,0 +1,27 @@
+"""
+wrong: the coded form wherever there is one
+check: beat_40, beat_70, beat_90
+phrase: Coded where it does not pay
+"""
+
+def plan(needs):
+    best, chosen = math.inf, None
+    forms = needs["forms"]
+    order = [("coded", forms["coded"])] if "coded" in forms else []
+    for form, figures in [*order, ("plain", forms["plain"])]:
+        if chosen:
+            break
+        layer = figures["layer_bytes"]
+        try:
+            streamed, slots = fit(needs["budget"], figures["always"], needs["layers"], layer)
+        except ValueError:
+            continue
+        computing = needs["t_pass"] + needs["layers"] * figures["t_decode"]
+        for host, held, memcpy in (("pinned", streamed, None), ("staged", needs["ring"], needs["memcpy"])):
+            if streamed and held * layer > needs["pinned"]:
+                continue
+            time = bound(computing, streamed * layer, needs["link"], memcpy)["time"]
+            if time < best:
+                places = spread(needs["layers"], streamed)
+                best, chosen = time, {"form": form, "streamed": places, "slots": slots, "host": host}
+    return chosen

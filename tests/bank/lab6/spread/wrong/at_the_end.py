@@ -1,0 +1,8 @@
+"""
+wrong: the last layers stream
+check: spread
+phrase: All at the end
+"""
+
+def spread(layers, streamed):
+    return list(range(layers - streamed, layers))

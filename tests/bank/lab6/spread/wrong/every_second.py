@@ -1,0 +1,8 @@
+"""
+wrong: every second layer, whatever is asked for
+check: spread, gate
+phrase: not
+"""
+
+def spread(layers, streamed):
+    return list(range(0, layers, 2))

@@ -1,0 +1,9 @@
+"""
+wrong: the layers that stay are returned
+check: spread, gate
+phrase: Those that stay are spread
+"""
+
+def spread(layers, streamed):
+    stay = layers - streamed
+    return [place * layers // stay for place in range(stay)] if stay else []

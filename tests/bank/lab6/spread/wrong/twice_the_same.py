@@ -1,0 +1,8 @@
+"""
+wrong: rounding takes a layer twice
+check: spread, gate
+phrase: not
+"""
+
+def spread(layers, streamed):
+    return [int(place * layers / streamed / 2) * 2 for place in range(streamed)] if streamed else []

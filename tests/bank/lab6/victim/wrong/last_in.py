@@ -1,0 +1,8 @@
+"""
+wrong: gives up the last of the list
+check: victim
+phrase: Last in the list
+"""
+
+def victim(held, layer, layers):
+    return held[-1]

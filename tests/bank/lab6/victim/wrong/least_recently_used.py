@@ -1,0 +1,8 @@
+"""
+wrong: gives up what was used longest ago
+check: victim
+phrase: Least recently used
+"""
+
+def victim(held, layer, layers):
+    return min(held, key=lambda other: (other - layer) % layers)

@@ -1,0 +1,8 @@
+"""
+wrong: gives up the lowest number
+check: victim
+phrase: The lowest number
+"""
+
+def victim(held, layer, layers):
+    return min(held)

@@ -1,0 +1,8 @@
+"""
+wrong: the distance is not counted around the end
+check: victim
+phrase: The farthest number, without the end
+"""
+
+def victim(held, layer, layers):
+    return max(held, key=lambda other: abs(other - layer))
