@@ -108,15 +108,13 @@ def _crowded() -> Picture:
             model.begin(4)
             for number in range(3):
                 if number == 2:
-                    first, start = len(device.stream), device.now
+                    start = device.now
                 model.forward(torch.zeros(1, 1, dtype=torch.int64))
             end, slots = device.now, slots_of(device.stream)
             timeline = device.timeline()
             model.close()
         kept = [event for event in timeline.events if event.start < end and event.end > start and event.lane != "host"]
-        moved = [
-            replace(event, start=max(event.start - start, 0.0), end=min(event.end, end) - start) for event in kept
-        ]
+        moved = [replace(event, start=max(event.start - start, 0.0), end=min(event.end, end) - start) for event in kept]
         return replace(timeline, events=tuple(moved), flows=(), memory=()), slots
 
     (even, one), (row, two) = run(spread(8, 4)), run((0, 1, 2, 3))
@@ -135,7 +133,9 @@ def exponent_shares() -> dict[int, float]:
 
 
 def _exponents() -> Picture:
-    bars = [ValueBar(f"exponent {exponent}", share, "share of weights") for exponent, share in exponent_shares().items()]
+    bars = [
+        ValueBar(f"exponent {exponent}", share, "share of weights") for exponent, share in exponent_shares().items()
+    ]
     return value_bars(
         bars, title="200,000 normally distributed weights, by exponent", show=lambda share: f"{100 * share:.1f} %"
     )
@@ -148,7 +148,6 @@ def _budgets() -> Picture:
             plan = make_plan(MODEL, SHAPE, gib * GIB, compress=form)
             bars.append(ValueBar(f"{gib} GiB, {kind}", pass_seconds(MODEL, planned_layers(plan), gpu), kind))
     return value_bars(bars, title="A decode step of the 32B model by budget, over a link of 25 GB/s, virtual clock")
-
 
 
 def lab6_pictures() -> Iterator[tuple[str, Picture]]:

@@ -54,7 +54,7 @@ def _race(plan: Any, bound: Any, config: Qwen2Config, weights: DrawnWeights, cod
     sizes = [table.nbytes for table in coded.layers]
     largest = max(tensor.count for table in coded.layers for tensor in table.tensors)
     link = measure_pinned_rate(torch.device("cuda"))
-    needs = {
+    needs: dict[str, Any] = {
         "layers": layers,
         "budget": always + int(ROOM * layer),
         "pinned": 2 * layers * layer,

@@ -102,7 +102,9 @@ def table(entries: Iterable[Entry]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the race; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m xinfer_lab.course.leaderboard", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m xinfer_lab.course.leaderboard", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("submissions", type=Path, nargs="+", help="notebooks that were handed in")
     parser.add_argument("--seed", type=int, required=True, help="the cases that all of them are run on")
     parser.add_argument("--claims", type=Path, help="a file with a notebook's path and a line on each row")

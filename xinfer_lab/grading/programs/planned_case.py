@@ -46,8 +46,8 @@ class PlannedCase(ModelCase):
     """A `ModelCase` on a GPU where a layer crosses the link in a millisecond.
 
     ``computing`` and ``reading`` are the shares of that time which a layer's FLOPs for one token take, and reading its
-    weights from device memory; ``memcpy`` is the host's copying rate over the link's. ``pinned`` are the bytes of upload
-    heaps that layers may occupy while passes run. ``pool`` is not used: the plan says how many slots there are.
+    weights from device memory; ``memcpy`` is the host's copying rate over the link's. ``pinned``: bytes of upload heaps
+    that layers may occupy while passes run. ``pool`` is not used: the plan says how many slots there are.
     """
 
     computing: float

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.grading.piece import Case, Observed, Piece, Question
@@ -100,7 +101,7 @@ def _run_plan(answer: Any, inputs: Inputs, open_device: Callable[..., Device]) -
     from xinfer_lab.grading.programs.planned_case import PlannedCase, factory_of
 
     figures = {name: value for name, value in inputs.items() if name not in ("needs", "draw")}
-    case = PlannedCase.of(figures)
+    case = cast(PlannedCase, PlannedCase.of(figures))
     device = open_device(memory=case.memory)
     plan, host = plan_of(answer(inputs["needs"]), inputs["needs"])
     run_model(case, case.weights(), device, factory_of(plan, host, case))
@@ -114,8 +115,13 @@ class Race(Program):
 
     def draw(self, seed: int) -> list[Case]:
         """The cases for ``seed``."""
-        drawn = self.cases(Random(f"lab6.race {seed}"))
-        return [Case(case.label, {**case.inputs, "draw": seed}) for case in drawn]
+        return [Case(case.label, {**case.inputs, "draw": seed}) for case in _drawn(seed)]
+
+
+@lru_cache(maxsize=4)
+def _drawn(seed: int) -> tuple[Case, ...]:
+    """Drawing takes as long as a race: the figures of each case are measured on a device of sizes."""
+    return tuple(cases.gate_cases(Random(f"lab6.race {seed}")))
 
 
 def _question(name: str, points: int, drawn: Any, ask: Any) -> Question:

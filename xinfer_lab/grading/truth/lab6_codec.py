@@ -96,12 +96,12 @@ def _encoding(expected: Value, got: Value, noun: str) -> Difference | None:
     if wrong is not None:
         return wrong
     least = fewest_escapes(bits)
-    if len(got["escapes"]) > least:
+    if (escaped := len(got["escapes"])) > least:
         size = 12 + 8 * least / len(bits)
         return Difference(
             "",
             f"at most {size:.2f} bits a weight: {least:,} of {len(bits):,} weights escape from the best window",
-            f"{12 + 8 * len(got['escapes']) / len(bits):.2f} bits: {len(got['escapes']):,} escape from {got['base']} on",
+            f"{12 + 8 * escaped / len(bits):.2f} bits: {escaped:,} escape from {got['base']} on",
             "It is exact, and larger than it has to be.",
             "Which 15 neighbouring exponents hold the most weights?",
         )
@@ -155,9 +155,7 @@ def _form_with(coded: Mapping[str, Value]) -> Value:
     rest = iter(coded["escapes"])
     exponents = [next(rest, 0) if code == ESCAPE else coded["base"] + code for code in codes]
     signs = coded["sign_mantissa"]
-    return {
-        "bits": tuple((s & 0x80) << 8 | e << 7 | s & 0x7F for s, e in zip(signs, exponents, strict=True))
-    }
+    return {"bits": tuple((s & 0x80) << 8 | e << 7 | s & 0x7F for s, e in zip(signs, exponents, strict=True))}
 
 
 def _escapes_backwards(inputs: Inputs) -> Value:
@@ -175,7 +173,6 @@ def _by_place(inputs: Inputs) -> Value:
     escapes = coded["escapes"] or b"\0"
     taken = bytes(escapes[min(place, len(escapes) - 1)] for place, code in enumerate(codes) if code == ESCAPE)
     return _form_with({**coded, "escapes": taken})
-
 
 
 _IDEAS = (
@@ -209,9 +206,7 @@ _ESCAPE_IDEAS = (
         "Code 15 is no exponent: the next byte of escapes is.",
         _reads(lambda p, c, f: (p & 0x807F) | ((f["base"] + 15) & 255) << 7 if c == ESCAPE else p),
     ),
-    WrongModel(
-        "The first escape, again and again", "Escapes are used up one after the other.", _first_escape
-    ),
+    WrongModel("The first escape, again and again", "Escapes are used up one after the other.", _first_escape),
     WrongModel(
         "An escape by its weight's number",
         "Escapes are stored without gaps: the k-th code 15 has the k-th byte, whatever weight it belongs to.",
@@ -268,9 +263,9 @@ def _forms(outcomes: _Outcomes) -> list[tuple[tuple[int, ...], Mapping[str, Valu
     found = []
     for case, outcome in outcomes:
         form = outcome.value
-        if isinstance(form, dict) and set(form) == set(PARTS) and type(form["base"]) is int:
-            if all(isinstance(form[name], bytes) for name in PARTS[2:]):
-                found.append((patterns(case.inputs["bits"]), form))  # type: ignore[attr-defined]
+        of_its_kind = isinstance(form, dict) and set(form) == set(PARTS) and type(form["base"]) is int
+        if of_its_kind and all(isinstance(form[name], bytes) for name in PARTS[2:]):
+            found.append((patterns(case.inputs["bits"]), form))  # type: ignore[attr-defined]
     return found
 
 
@@ -295,7 +290,7 @@ def _every(test: _Test, right: _Test | None = None) -> Callable[[_Outcomes], boo
 
 
 def _in_window(form: Mapping[str, Value], exponent: int) -> bool:
-    return 0 <= exponent - form["base"] < WINDOW
+    return bool(0 <= exponent - form["base"] < WINDOW)
 
 
 def _codes_are(high_first: bool) -> _Test:
@@ -355,9 +350,11 @@ _PACKING = (
         "Codes count from somewhere else than base",
         "A code is exponent - base, from 0 to 14.",
         pattern=_every(
-            lambda bits, form: len(form["codes"]) == (len(bits) + 1) // 2
-            and _codes(form)[: len(bits)] != [e - form["base"] for e in _exponents(bits)]
-            and len({(code - e) & 15 for code, e in zip(_codes(form), _exponents(bits), strict=False)}) == 1
+            lambda bits, form: (
+                len(form["codes"]) == (len(bits) + 1) // 2
+                and _codes(form)[: len(bits)] != [e - form["base"] for e in _exponents(bits)]
+                and len({(code - e) & 15 for code, e in zip(_codes(form), _exponents(bits), strict=False)}) == 1
+            )
         ),
     ),
 )

@@ -228,14 +228,12 @@ SPREAD = Judge(
     wrong=(
         WrongModel(
             "All at the beginning",
-            "Then the link stands still while the layers that stay are computed: two slots hold no more than two layers "
-            "ahead.",
+            "While the layers that stay are computed the link stands still: two slots hold no more than two layers.",
             pattern=_as_list(lambda n, k: list(range(k))),
         ),
         WrongModel(
             "All at the end",
-            "Then the link stands still while the layers that stay are computed: two slots hold no more than two layers "
-            "ahead.",
+            "While the layers that stay are computed the link stands still: two slots hold no more than two layers.",
             pattern=_as_list(lambda n, k: list(range(n - k, n))),
         ),
         WrongModel(

@@ -14,7 +14,7 @@ from typing import Any
 
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.errors import format_bytes
-from xinfer_lab.device.records import Allocate, Copy, Dispatch, Free, HostRead, HostWrite
+from xinfer_lab.device.records import RECORD_TYPES, Allocate, Copy, Dispatch, Free, HostRead, HostWrite
 from xinfer_lab.device.simulated import SimulatedDevice, simulate
 from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
@@ -37,7 +37,7 @@ class RaceCase(PlannedCase):
     """A `PlannedCase`, what its planner was told (as JSON), and the seed that it was drawn from."""
 
     told: str
-    draw: int
+    drawn_from: int
 
     @classmethod
     def read(cls, inputs: Inputs) -> RaceCase:
@@ -46,7 +46,7 @@ class RaceCase(PlannedCase):
             raise BadData("a case of the race has needs and the seed that it was drawn from")
         figures = {name: value for name, value in inputs.items() if name not in ("needs", "draw")}
         plain = PlannedCase.of(figures)
-        return cls(**plain.inputs(), told=json.dumps(inputs["needs"], sort_keys=True), draw=inputs["draw"])
+        return cls(**plain.inputs(), told=json.dumps(inputs["needs"], sort_keys=True), drawn_from=inputs["draw"])
 
     @property
     def needs(self) -> dict[str, Any]:
@@ -166,9 +166,7 @@ def complete(evidence: Evidence) -> Fault | None:
     reads = sum(isinstance(record, HostRead) for record in evidence.stream)
     if count == evidence.steps and reads >= evidence.case.steps:
         return None
-    return Fault(
-        "incomplete", "The run is not complete.", expected=f"{evidence.steps} computed layers", got=f"{count}"
-    )
+    return Fault("incomplete", "The run is not complete.", expected=f"{evidence.steps} computed layers", got=f"{count}")
 
 
 def within_pinned(evidence: Evidence) -> Fault | None:
@@ -241,7 +239,8 @@ def _told(kept: Kept) -> str:
     if not kept.streamed:
         return f"all layers stay, {'coded' if kept.coded else 'plain'}"
     form, tier = "coded" if kept.coded else "plain", "staged" if kept.staged else "pinned"
-    return f"{kept.streamed} {form} layers stream through {kept.slots} slots, {tier}, {format_bytes(int(kept.moved))} a pass"
+    moved = format_bytes(int(kept.moved))
+    return f"{kept.streamed} {form} layers stream through {kept.slots} slots, {tier}, {moved} a pass"
 
 
 def _slow(test: Callable[[Kept, Best], bool]) -> Callable[[Evidence, Fault], bool]:
@@ -289,7 +288,7 @@ _NAMED = (
     ),
     Named(
         "Streamed layers in a row",
-        "The layers that stay are computed while the slots are full and the link stands still: spread the streamed ones.",
+        "While the layers that stay are computed, the slots are full and the link stands still: spread the others.",
         _slow(lambda kept, best: kept.uneven),
     ),
     Named(
@@ -300,7 +299,7 @@ _NAMED = (
     ),
     Named(
         "A pinned copy that does not fit",
-        "A pinned copy takes every layer that streams, a staging ring only needs[\"ring\"] of them.",
+        'A pinned copy takes every layer that streams, a staging ring only needs["ring"] of them.',
         lambda evidence, fault: fault.kind == "pinned",
         instead_of_hint=True,
     ),
@@ -322,21 +321,22 @@ def line_of(found: Sequence[Evidence], scores: Sequence[float] | None = None) ->
     for evidence in found:
         digest.update(_canonical(evidence).encode())
     score = math.prod(scores or [score_of(evidence) for evidence in found]) ** (1 / len(found))
-    return RaceLine(found[0].case.draw, round(score, 4), digest.hexdigest()[:16])
+    return RaceLine(found[0].case.drawn_from, round(score, 4), digest.hexdigest()[:16])
 
 
 def _canonical(evidence: Evidence) -> str:
     """What was asked of the device, without source lines and without what the host read: the same on every machine."""
     kept = [evidence.case.told]
     for record in evidence.stream:
-        values = (getattr(record, name) for name in _fields(type(record)))
+        values = (getattr(record, name) for name in _fields(type(record).__name__))
         kept.append(f"{type(record).__name__} {' '.join(map(repr, values))}")
     return "\n".join(kept)
 
 
 @cache
-def _fields(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ("where", "digest"))
+def _fields(kind: str) -> tuple[str, ...]:
+    (found,) = (one for one in RECORD_TYPES.values() if one.__name__ == kind)
+    return tuple(field.name for field in dataclasses.fields(found) if field.name not in ("where", "digest"))
 
 
 def _told_scores(scores: Sequence[float]) -> str:

@@ -4,6 +4,7 @@ check: bound
 phrase: module that holds the answer
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     from xinfer_lab.grading.truth.lab6_plan import BOUND
 

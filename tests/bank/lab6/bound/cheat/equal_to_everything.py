@@ -4,6 +4,7 @@ check: bound
 phrase: The dict is not of the form
 """
 
+
 class Anything(dict):
     def __eq__(self, other):
         return True

@@ -4,6 +4,7 @@ check: bound
 phrase: It did not come to an end
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     time = 0
     while time != resident + 0.5:

@@ -2,6 +2,7 @@
 note: three ifs, no dict of times
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     time, binds = resident, "computing"
     if moved / link > time:

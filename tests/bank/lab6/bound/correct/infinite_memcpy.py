@@ -2,6 +2,7 @@
 note: no memcpy is one without end
 """
 
+
 def seconds(moved, rate):
     return 0 if rate is None else moved / rate
 

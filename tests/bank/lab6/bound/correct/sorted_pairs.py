@@ -2,6 +2,7 @@
 note: a stable sort keeps the first of a tie
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     pairs = [(resident, "computing"), (moved / link, "link")]
     if memcpy:

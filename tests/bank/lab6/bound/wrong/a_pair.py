@@ -4,6 +4,7 @@ check: bound, gate
 phrase: The dict is not of the form
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     times = {"computing": resident, "link": moved / link}
     if memcpy is not None:

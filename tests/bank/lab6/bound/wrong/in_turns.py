@@ -4,6 +4,7 @@ check: bound
 phrase: Copying and sending in turns
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     copying = 0 if memcpy is None else moved / memcpy
     moving = copying + moved / link

@@ -4,6 +4,7 @@ check: bound
 phrase: A tie goes to the last
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     time, binds = resident, "computing"
     if moved / link >= time:

@@ -4,6 +4,7 @@ check: bound
 phrase: Computing is left out
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     times = {"link": moved / link}
     if memcpy is not None:

@@ -4,6 +4,7 @@ check: bound
 phrase: The host's copying in place of the link
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     rate, name = (link, "link") if memcpy is None else (memcpy, "memcpy")
     if moved / rate > resident:

@@ -4,6 +4,7 @@ check: bound
 phrase: The host's copying is left out
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     if moved / link > resident:
         return {"time": moved / link, "binds": "link"}

@@ -4,6 +4,7 @@ check: bound
 phrase: The dict is not of the form
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     slowest = max(resident, moved / link, moved / memcpy if memcpy else 0)
     return {"time": slowest}

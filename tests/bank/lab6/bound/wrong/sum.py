@@ -4,6 +4,7 @@ check: bound
 phrase: Times added up
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     times = [("computing", resident), ("link", moved / link)]
     if memcpy is not None:

@@ -4,6 +4,7 @@ check: bound
 phrase: Bandwidth over bytes
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     times = {"computing": resident, "link": link / moved if moved else link}
     binds = max(times, key=times.get)

@@ -4,6 +4,7 @@ check: bound, gate
 phrase: It raised TypeError
 """
 
+
 def bound(resident, moved, link, memcpy=None):
     times = {"computing": resident, "link": moved / link, "memcpy": moved / memcpy}
     binds = max(times, key=times.get)

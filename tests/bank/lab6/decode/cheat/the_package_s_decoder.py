@@ -4,6 +4,7 @@ check: decode
 phrase: module that holds the answer
 """
 
+
 def decode(coded):
     from xinfer_lab.residency.codec.decode import decode_into
 

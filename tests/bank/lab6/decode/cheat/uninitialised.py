@@ -4,5 +4,6 @@ check: decode_escapes
 phrase: A weight comes back with other bits
 """
 
+
 def decode(coded):
     return torch.zeros(coded["count"], dtype=torch.int64)

@@ -2,6 +2,7 @@
 note: the k-th escape by a running count
 """
 
+
 def decode(coded):
     pairs = torch.frombuffer(bytearray(coded["codes"]), dtype=torch.uint8).long()
     codes = torch.empty(2 * len(pairs), dtype=torch.long)

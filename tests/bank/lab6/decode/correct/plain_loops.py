@@ -2,6 +2,7 @@
 note: an iterator over the escapes
 """
 
+
 def decode(coded):
     rest = iter(coded["escapes"])
     patterns = []

@@ -2,6 +2,7 @@
 note: fills a tensor place by place
 """
 
+
 def codes_of(coded):
     for byte in coded["codes"]:
         yield byte % 16

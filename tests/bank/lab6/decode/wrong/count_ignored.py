@@ -4,6 +4,7 @@ check: decode, decode_escapes
 phrase: raised
 """
 
+
 def decode(coded):
     sign_mantissa, pairs, escapes = (
         torch.tensor(list(coded[part]), dtype=torch.int32) for part in ("sign_mantissa", "codes", "escapes")

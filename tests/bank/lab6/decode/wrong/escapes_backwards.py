@@ -4,6 +4,7 @@ check: decode_escapes
 phrase: Escapes from the end
 """
 
+
 def decode(coded):
     sign_mantissa, pairs, escapes = (
         torch.tensor(list(coded[part]), dtype=torch.int32) for part in ("sign_mantissa", "codes", "escapes")

@@ -4,5 +4,12 @@ check: encode_escapes
 phrase: another length
 """
 
+
 def encode(bits):
-    return {"base": 0, "count": len(bits), "sign_mantissa": bits.to(torch.int16).numpy().tobytes(), "codes": b"", "escapes": b""}
+    return {
+        "base": 0,
+        "count": len(bits),
+        "sign_mantissa": bits.to(torch.int16).numpy().tobytes(),
+        "codes": b"",
+        "escapes": b"",
+    }

@@ -4,6 +4,7 @@ check: encode
 phrase: module that holds the answer
 """
 
+
 def encode(bits):
     from xinfer_lab.residency.codec.encode import encode as given
 

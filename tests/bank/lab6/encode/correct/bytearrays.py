@@ -2,6 +2,7 @@
 note: bytearrays, and numpy in place of torch
 """
 
+
 def encode(bits):
     import numpy as np
 

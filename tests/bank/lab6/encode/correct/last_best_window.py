@@ -2,6 +2,7 @@
 note: of several best windows the last, and 15 in the unused half
 """
 
+
 def best_base(exponents):
     counts = torch.bincount(exponents, minlength=256)
     held = [int(counts[start : start + 15].sum()) for start in range(242)]

@@ -2,6 +2,9 @@
 note: lists and loops, no tensor operations
 """
 
+from collections import Counter
+
+
 def encode(bits):
     values = bits.tolist()
     counts = Counter(value >> 7 & 255 for value in values)

@@ -4,6 +4,7 @@ check: encode, encode_escapes
 phrase: 20.00 bits
 """
 
+
 def encode(bits):
     exponents = bits >> 7 & 0xFF
     counts = torch.bincount(exponents, minlength=256)

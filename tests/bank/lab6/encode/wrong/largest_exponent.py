@@ -4,6 +4,7 @@ check: encode_escapes
 phrase: The window ends at the largest exponent
 """
 
+
 def encode(bits):
     exponents = bits >> 7 & 0xFF
     counts = torch.bincount(exponents, minlength=256)

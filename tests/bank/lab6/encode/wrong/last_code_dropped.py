@@ -4,6 +4,7 @@ check: encode, encode_escapes
 phrase: The last code of an odd number is dropped
 """
 
+
 def encode(bits):
     exponents = bits >> 7 & 0xFF
     counts = torch.bincount(exponents, minlength=256)

@@ -4,6 +4,7 @@ check: encode, encode_escapes
 phrase: does not decode
 """
 
+
 def encode(bits):
     exponents = bits >> 8 & 0x7F
     counts = torch.bincount(exponents, minlength=256)

@@ -4,6 +4,7 @@ check: encode_escapes
 phrase: exponent 255
 """
 
+
 def encode(bits):
     nan = (bits & 0x7FFF) > 0x7F80
     bits = torch.where(nan, 0x7FC0, bits)

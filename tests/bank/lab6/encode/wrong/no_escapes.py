@@ -4,6 +4,7 @@ check: encode_escapes
 phrase: exponent
 """
 
+
 def encode(bits):
     exponents = bits >> 7 & 0xFF
     counts = torch.bincount(exponents, minlength=256)
@@ -17,5 +18,5 @@ def encode(bits):
         "count": len(bits),
         "sign_mantissa": bytes((bits >> 8 & 0x80 | bits & 0x7F).tolist()),
         "codes": bytes((codes[::2] | codes[1::2] << 4).tolist()),
-        "escapes": b'',
+        "escapes": b"",
     }

@@ -4,6 +4,7 @@ check: encode, encode_escapes
 phrase: There has to be one byte for each code that says escape
 """
 
+
 def encode(bits):
     exponents = bits >> 7 & 0xFF
     counts = torch.bincount(exponents, minlength=256)

@@ -4,6 +4,7 @@ check: encode_escapes
 phrase: exponent 0, mantissa
 """
 
+
 def encode(bits):
     bits = torch.where(bits & 0x7F80 == 0, bits & 0x8000, bits)
     exponents = bits >> 7 & 0xFF

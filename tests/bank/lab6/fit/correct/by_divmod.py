@@ -2,6 +2,7 @@
 note: divmod and one expression
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room, _ = divmod(budget - always, layer_bytes)
     if room < min(2, layers):

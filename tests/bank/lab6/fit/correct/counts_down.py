@@ -2,6 +2,7 @@
 note: tries fewer and fewer layers that stay
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     if always + layers * layer_bytes <= budget:
         return 0, 0

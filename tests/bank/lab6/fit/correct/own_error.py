@@ -2,6 +2,7 @@
 note: an error class of its own, below ValueError; a list for a pair
 """
 
+
 class NoRoom(ValueError):
     pass
 

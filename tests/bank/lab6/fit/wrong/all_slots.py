@@ -4,6 +4,7 @@ check: fit
 phrase: All the room goes to slots
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room = (budget - always) // layer_bytes
     if room >= layers:

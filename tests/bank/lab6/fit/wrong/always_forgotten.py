@@ -4,6 +4,7 @@ check: fit, gate
 phrase: What is always there is forgotten
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room = budget // layer_bytes
     if room >= layers:

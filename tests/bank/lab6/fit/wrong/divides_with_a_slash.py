@@ -4,6 +4,7 @@ check: fit, gate
 phrase: has the wrong form
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room = (budget - always) / layer_bytes
     if room >= layers:

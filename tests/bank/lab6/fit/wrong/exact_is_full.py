@@ -4,6 +4,7 @@ check: fit
 phrase: An exact fit does not count
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room = (budget - always - 1) // layer_bytes
     if room >= layers:

@@ -4,6 +4,7 @@ check: fit
 phrase: No refusal
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room = (budget - always) // layer_bytes
     if room >= layers:

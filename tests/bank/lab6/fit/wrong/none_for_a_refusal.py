@@ -4,6 +4,7 @@ check: fit, gate
 phrase: where it has to refuse
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room = (budget - always) // layer_bytes
     if room >= layers:

@@ -4,6 +4,7 @@ check: fit
 phrase: Slots even where all layers fit
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room = (budget - always) // layer_bytes
     if room >= layers + 2:

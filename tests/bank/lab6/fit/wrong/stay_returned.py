@@ -4,10 +4,11 @@ check: fit, gate
 phrase: The layers that stay are returned
 """
 
+
 def fit(budget, always, layers, layer_bytes):
     room = (budget - always) // layer_bytes
     if room >= layers:
         return layers, 0
     if room < 2:
-        raise ValueError('no room')
+        raise ValueError("no room")
     return room - 2, 2

@@ -4,5 +4,6 @@ check: gate
 phrase: It raised SystemExit
 """
 
+
 def plan(needs):
     raise SystemExit(0)

@@ -4,6 +4,7 @@ check: gate
 phrase: More device memory
 """
 
+
 def plan(needs):
     from xinfer_lab.device import memory
 

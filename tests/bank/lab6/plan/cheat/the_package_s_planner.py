@@ -4,6 +4,7 @@ check: gate
 phrase: module that holds the answer
 """
 
+
 def plan(needs):
     from xinfer_lab.residency.plan import make_plan
 

@@ -2,6 +2,7 @@
 note: compares bytes over the slowest rate first, computing last
 """
 
+
 def plan(needs):
     found = {}
     for form, figures in needs["forms"].items():

@@ -2,6 +2,7 @@
 note: a tuple of layers, the last layer among the streamed ones
 """
 
+
 def plan(needs):
     options = []
     for form in reversed(needs["forms"]):

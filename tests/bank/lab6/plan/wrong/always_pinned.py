@@ -4,6 +4,7 @@ check: gate, beat_40, beat_70, beat_90
 phrase: A pinned copy that does not fit
 """
 
+
 def plan(needs):
     best, chosen = math.inf, None
     for form, figures in needs["forms"].items():

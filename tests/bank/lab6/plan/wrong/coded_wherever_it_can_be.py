@@ -4,6 +4,7 @@ check: beat_40, beat_70, beat_90
 phrase: Coded where it does not pay
 """
 
+
 def plan(needs):
     best, chosen = math.inf, None
     forms = needs["forms"]

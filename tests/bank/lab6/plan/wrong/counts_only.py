@@ -4,6 +4,7 @@ check: gate, beat_40, beat_70, beat_90
 phrase: list of layer numbers
 """
 
+
 def plan(needs):
     best, chosen = math.inf, None
     for form, figures in needs["forms"].items():

@@ -4,6 +4,7 @@ check: beat_90
 phrase: Coded where it does not pay
 """
 
+
 def plan(needs):
     best, chosen = math.inf, None
     for form, figures in needs["forms"].items():

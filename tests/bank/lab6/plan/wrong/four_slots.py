@@ -4,6 +4,7 @@ check: beat_70, beat_90
 phrase: More slots than two
 """
 
+
 def plan(needs):
     best, chosen = math.inf, None
     for form, figures in needs["forms"].items():

@@ -1,8 +1,9 @@
 """
 wrong: half of the layers stay, whatever the budget
 check: gate, beat_40, beat_70, beat_90
-phrase: x
+phrase: Layers stream that could stay
 """
+
 
 def plan(needs):
     layers, layer = needs["layers"], needs["forms"]["plain"]["layer_bytes"]

@@ -4,6 +4,7 @@ check: beat_70, beat_90
 phrase: Plain where the coded form would pay
 """
 
+
 def plan(needs):
     best, chosen = math.inf, None
     for form, figures in [("plain", needs["forms"]["plain"])]:

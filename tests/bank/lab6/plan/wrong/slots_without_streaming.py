@@ -1,8 +1,9 @@
 """
 wrong: two slots where nothing streams
-check: gate
+check: gate, beat_40, beat_70, beat_90
 phrase: 0 where none streams
 """
+
 
 def plan(needs):
     best, chosen = math.inf, None

@@ -4,6 +4,7 @@ check: beat_40, beat_70, beat_90
 phrase: Layers stream that could stay
 """
 
+
 def plan(needs):
     layers, layer = needs["layers"], needs["forms"]["plain"]["layer_bytes"]
     host = "pinned" if layers * layer <= needs["pinned"] else "staged"

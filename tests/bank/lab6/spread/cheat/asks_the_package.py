@@ -4,6 +4,7 @@ check: spread
 phrase: module that holds the answer
 """
 
+
 def spread(layers, streamed):
     from xinfer_lab.residency.planned import spread as given
 

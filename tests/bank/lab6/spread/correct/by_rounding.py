@@ -2,6 +2,7 @@
 note: rounds each place
 """
 
+
 def spread(layers, streamed):
     places = []
     for place in range(streamed):

@@ -2,6 +2,7 @@
 note: walks on by whole steps and carries the rest
 """
 
+
 def spread(layers, streamed):
     chosen, rest = [], 0
     for layer in range(layers):

@@ -4,5 +4,6 @@ check: spread
 phrase: All at the beginning
 """
 
+
 def spread(layers, streamed):
     return list(range(streamed))

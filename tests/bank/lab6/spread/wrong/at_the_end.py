@@ -4,5 +4,6 @@ check: spread
 phrase: All at the end
 """
 
+
 def spread(layers, streamed):
     return list(range(layers - streamed, layers))

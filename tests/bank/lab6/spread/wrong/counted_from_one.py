@@ -4,5 +4,6 @@ check: spread, gate
 phrase: There is no such layer
 """
 
+
 def spread(layers, streamed):
     return [1 + (2 * place + 2) * layers // (2 * streamed) - 1 for place in range(streamed)]

@@ -4,6 +4,7 @@ check: spread, gate
 phrase: It raised ZeroDivisionError
 """
 
+
 def spread(layers, streamed):
     step = layers / streamed
     return [int(place * step + 1e-9) for place in range(streamed)]

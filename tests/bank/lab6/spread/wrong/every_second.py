@@ -4,5 +4,6 @@ check: spread, gate
 phrase: not
 """
 
+
 def spread(layers, streamed):
     return list(range(0, layers, 2))

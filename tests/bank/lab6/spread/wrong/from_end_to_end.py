@@ -4,6 +4,7 @@ check: spread
 phrase: From the first to the last layer
 """
 
+
 def spread(layers, streamed):
     if streamed < 2:
         return [0] * streamed

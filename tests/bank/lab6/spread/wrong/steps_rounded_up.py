@@ -4,6 +4,7 @@ check: spread, gate
 phrase: There is no such layer
 """
 
+
 def spread(layers, streamed):
     step = -(-layers // streamed) if streamed else 1
     return [place * step for place in range(streamed)]

@@ -4,6 +4,7 @@ check: spread, gate
 phrase: Those that stay are spread
 """
 
+
 def spread(layers, streamed):
     stay = layers - streamed
     return [place * layers // stay for place in range(stay)] if stay else []

@@ -4,5 +4,6 @@ check: spread, gate
 phrase: not
 """
 
+
 def spread(layers, streamed):
     return [int(place * layers / streamed / 2) * 2 for place in range(streamed)] if streamed else []

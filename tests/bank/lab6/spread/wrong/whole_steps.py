@@ -4,5 +4,6 @@ check: spread
 phrase: A step that is rounded down
 """
 
+
 def spread(layers, streamed):
     return [place * (layers // streamed) for place in range(streamed)] if streamed else []

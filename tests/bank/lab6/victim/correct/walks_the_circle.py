@@ -2,6 +2,7 @@
 note: goes around until only one is left
 """
 
+
 def victim(held, layer, layers):
     left = set(held)
     step = layer

@@ -4,5 +4,6 @@ check: victim
 phrase: First in, first out
 """
 
+
 def victim(held, layer, layers):
     return held[0]

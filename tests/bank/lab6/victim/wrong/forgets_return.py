@@ -4,5 +4,6 @@ check: victim
 phrase: It returned nothing
 """
 
+
 def victim(held, layer, layers):
     max(held, key=lambda other: (other - layer) % layers)

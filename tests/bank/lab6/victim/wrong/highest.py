@@ -4,5 +4,6 @@ check: victim
 phrase: The highest number
 """
 
+
 def victim(held, layer, layers):
     return max(held)

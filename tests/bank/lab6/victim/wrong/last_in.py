@@ -4,5 +4,6 @@ check: victim
 phrase: Last in the list
 """
 
+
 def victim(held, layer, layers):
     return held[-1]

@@ -4,5 +4,6 @@ check: victim
 phrase: Least recently used
 """
 
+
 def victim(held, layer, layers):
     return min(held, key=lambda other: (other - layer) % layers)

@@ -4,5 +4,6 @@ check: victim
 phrase: The lowest number
 """
 
+
 def victim(held, layer, layers):
     return min(held)

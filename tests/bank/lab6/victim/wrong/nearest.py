@@ -4,5 +4,6 @@ check: victim
 phrase: The nearest number, around the end either way
 """
 
+
 def victim(held, layer, layers):
     return min(held, key=lambda other: min((other - layer) % layers, (layer - other) % layers))

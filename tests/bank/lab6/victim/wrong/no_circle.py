@@ -4,5 +4,6 @@ check: victim
 phrase: The farthest number, without the end
 """
 
+
 def victim(held, layer, layers):
     return max(held, key=lambda other: abs(other - layer))

@@ -4,5 +4,6 @@ check: victim
 phrase: The layer that is needed now
 """
 
+
 def victim(held, layer, layers):
     return layer
