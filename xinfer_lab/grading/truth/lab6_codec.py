@@ -251,9 +251,7 @@ def _decode_judge(passed: str, ideas: tuple[WrongModel, ...]) -> Judge:
 
 
 DECODE = _decode_judge("Every bit comes back.", _IDEAS)
-DECODE_ESCAPES = _decode_judge(
-    "Every bit comes back, of NaN, infinities, subnormals, and of all 65,536 patterns.", (*_ESCAPE_IDEAS, *_IDEAS)
-)
+DECODE_ESCAPES = _decode_judge("Every bit of all 65,536 patterns comes back.", (*_ESCAPE_IDEAS, *_IDEAS))
 
 _Outcomes = Sequence[tuple[object, Outcome]]
 
@@ -405,5 +403,5 @@ def _encode_judge(passed: str) -> Judge:
     )
 
 
-ENCODE = _encode_judge("Two codes a byte, and the form decodes to the very same bits.")
-ENCODE_ESCAPES = _encode_judge("Exact for every pattern there is, and no larger than the best window allows.")
+ENCODE = _encode_judge("The form decodes to the very same bits.")
+ENCODE_ESCAPES = _encode_judge("Exact for every pattern, within the bound.")

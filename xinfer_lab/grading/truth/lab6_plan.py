@@ -287,7 +287,7 @@ def _fit_call(case: Case) -> str:
 
 FIT = Judge(
     truth=_fit(),
-    passed="As many stay as fit, two slots for the rest, and a refusal where there is no room for those.",
+    passed="As many stay as fit, two slots for the rest, or a refusal.",
     noun="pair (streamed, slots)",
     call=_fit_call,
     wrong=(

@@ -346,8 +346,8 @@ def _told_scores(scores: Sequence[float]) -> str:
 def _passed(found: Sequence[Evidence]) -> str:
     scores = [score_of(evidence) for evidence in found]
     return (
-        "Within budget, no hazard, streaming vs resident max abs diff = 0. "
-        f"{_told_scores(scores)} {line_of(found, scores)}"
+        "Within budget, no hazard, streaming vs resident max abs diff = 0.\n"
+        f"{_told_scores(scores)}\n{line_of(found, scores)}"
     )
 
 
