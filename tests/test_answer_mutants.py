@@ -52,6 +52,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab4", "mid_call", "line 30: buffer.assume_common()  ->  nothing"): OWN_CALLS,
     ("lab4", "mid_call", "line 31: 'layer '  ->  'layer ?'"): "a label is for people",
     ("lab4", "mid_call", "line 32: True  ->  False"): "both slots have as many buffers, so zip's strict never fires",
+    ("lab6", "fit", "line 13: 'no room for two slots of '  ->  'no room for two slots of ?'"): _WORDS,
+    ("lab6", "fit", "line 13: ' bytes in '  ->  ' bytes in ?'"): _WORDS,
+    ("lab6", "encode", "line 10: 256  ->  255"): "exponent 255 makes the counts longer by itself where it occurs",
+    ("lab6", "encode", "line 10: 256  ->  257"): "the window from 242 on holds no more than the one before it",
+    ("lab6", "encode", "line 11: 0  ->  -1"): "the only dimension is the first and the last",
 }
 """(lab, function, change) -> why no check can tell the mutant from the answer."""
 
