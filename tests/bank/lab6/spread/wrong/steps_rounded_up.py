@@ -1,7 +1,7 @@
 """
 wrong: a step that is rounded up
 check: spread, gate
-phrase: There is no such layer
+phrase: not spread evenly
 """
 
 
