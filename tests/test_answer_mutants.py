@@ -100,6 +100,13 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab6", "encode", "line 10: 256  ->  255"): "exponent 255 makes the counts longer by itself where it occurs",
     ("lab6", "encode", "line 10: 256  ->  257"): "the window from 242 on holds no more than the one before it",
     ("lab6", "encode", "line 11: 0  ->  -1"): "the only dimension is the first and the last",
+    (
+        "lab6",
+        "plan",
+        "line 10: continue  ->  nothing",
+    ): "plain comes first and always fits; where the coded form does not, "
+    "computing binds, and with the plain form's figures it looks no faster",
+    ("lab6", "plan", "line 18: time < best  ->  time <= best"): "tiers are equally fast only where nothing streams",
 }
 """(lab, function, change) -> why no check can tell the mutant from the answer."""
 
