@@ -96,7 +96,8 @@ def test_the_conda_environment_has_the_same_names_and_ranges():
 
 
 def test_what_the_package_imports_is_declared():
-    declared = {Requirement(line).name for line in GROUPS["dependencies"]} | {"xinfer_lab"}
+    lines = [*GROUPS["dependencies"], *GROUPS["cluster"]]
+    declared = {Requirement(line).name for line in lines} | {"xinfer_lab"}
     for module in (ROOT / "xinfer_lab").rglob("*.py"):
         wanted = {DISTRIBUTIONS.get(name, name) for name in imported(module)} - sys.stdlib_module_names
         if module.name == "triton_decode.py":

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from xinfer_lab.cli import machine, models, sizes
+from xinfer_lab.cli import classes, machine, models, sizes
 from xinfer_lab.commands.faults import fault_sentence
 
 __all__ = ["Command", "Commands", "app", "main"]
@@ -95,6 +95,9 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "plan": sizes.plan,
     "bench": machine.bench,
     "doctor": machine.doctor,
+    "release": classes.release,
+    "autograde": classes.autograde,
+    "export": classes.export,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)

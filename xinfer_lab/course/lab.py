@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 
 from xinfer_lab.course.grade_cells import GradeCell, grade_cells
@@ -27,6 +28,11 @@ class Lab:
     def grade_ids(self) -> frozenset[str]:
         """Every grade id of the released notebook."""
         return frozenset(cell.grade_id for cell in self.released.cells if cell.grade_id)
+
+    @cached_property
+    def version(self) -> str:
+        """Another one for another release of the lab, or for other checks."""
+        return sha256(repr((self.released.cells, self.graded)).encode()).hexdigest()
 
 
 def read_lab(assignment: str, source: Path, released: Path) -> Lab:

@@ -45,8 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
         except UnreadableNotebook as error:
             submitted = Notebook((), (f"This notebook could not be read: {error}.",))
         sandbox = open_sandbox(asked.sandbox, hidden=(root,))
-        new_seed = fresh_seed if asked.seed is None else lambda: int(asked.seed)
-        with Marker(sandbox, new_seed=new_seed) as marker:
+        seed_of = fresh_seed if asked.seed is None else lambda piece: int(asked.seed)
+        with Marker(sandbox, seed_of=seed_of) as marker:
             marking = marker.mark(lab, submitted)
     except (ValueError, NoSandbox, MarkingError) as error:
         print(error, file=sys.stderr)

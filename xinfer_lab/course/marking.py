@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
@@ -20,12 +21,17 @@ from xinfer_lab.course.trusted import Drawn, Trusted
 from xinfer_lab.course.verdict import Marking, Status, Verdict
 from xinfer_lab.grading.report import Report
 
-__all__ = ["Marker", "fresh_seed"]
+__all__ = ["Marker", "fresh_seed", "seeds_of"]
 
 
-def fresh_seed() -> int:
-    """A seed that nobody can guess."""
+def fresh_seed(piece: str) -> int:
+    """A seed for ``piece`` that nobody can guess."""
     return secrets.randbits(32)
+
+
+def seeds_of(secret: str) -> Callable[[str], int]:
+    """Seeds by piece that nobody can guess who does not know ``secret``: the same in every process that knows it."""
+    return lambda piece: int.from_bytes(sha256(f"{secret} {piece}".encode()).digest()[:4])
 
 
 class Marker:
@@ -41,10 +47,10 @@ class Marker:
         limits: RecordLimits | None = None,
         *,
         package: Path = PACKAGE,
-        new_seed: Callable[[], int] = fresh_seed,
+        seed_of: Callable[[str], int] = fresh_seed,
     ) -> None:
         self.sandbox = sandbox
-        self._new_seed = new_seed
+        self._seed_of = seed_of
         self._trusted = Trusted(package)
         self._recorder = Recorder(sandbox, limits, package)
         self._seeds: dict[str, int] = {}
@@ -91,7 +97,9 @@ class Marker:
     def _seed(self, check: Check) -> int:
         if check.seed is not None:
             return check.seed
-        return self._seeds.setdefault(check.piece, self._new_seed())
+        if check.piece not in self._seeds:
+            self._seeds[check.piece] = self._seed_of(check.piece)
+        return self._seeds[check.piece]
 
     def _draw(self, check: Check) -> Drawn:
         key = check.piece, self._seed(check)

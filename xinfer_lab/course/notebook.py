@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Cell", "Notebook", "UnreadableNotebook", "find_notebook", "parse_notebook", "read_notebook"]
+__all__ = [
+    "LARGEST_FILE",
+    "Cell",
+    "Notebook",
+    "UnreadableNotebook",
+    "choose_notebook",
+    "find_notebook",
+    "load_notebook",
+    "parse_notebook",
+    "read_notebook",
+]
 
 LARGEST_FILE = 256 * 2**20
 """Bytes. Outputs may be large; they are dropped, and a larger file is not opened."""
@@ -71,15 +81,22 @@ def read_notebook(path: Path) -> Notebook:
         raw = path.read_bytes()
     except OSError as error:
         raise UnreadableNotebook(f"{path.name} cannot be opened: {error.strerror or error}") from None
+    return load_notebook(raw, path.name)
+
+
+def load_notebook(raw: bytes, name: str) -> Notebook:
+    """The notebook that the file ``name`` with the content ``raw`` holds. Raises `UnreadableNotebook`."""
     if not raw.strip():
-        raise UnreadableNotebook(f"{path.name} is empty")
+        raise UnreadableNotebook(f"{name} is empty")
     try:
         data = json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise UnreadableNotebook(f"{path.name} is not text in UTF-8 (byte {error.start})") from None
+        raise UnreadableNotebook(f"{name} is not text in UTF-8 (byte {error.start})") from None
     except (ValueError, RecursionError) as error:
-        raise UnreadableNotebook(f"{path.name} is not valid JSON: {str(error)[:200]}") from None
-    return parse_notebook(data, path.name)
+        raise UnreadableNotebook(f"{name} is not valid JSON: {str(error)[:200]}") from None
+    except MemoryError:
+        raise UnreadableNotebook(f"{name} takes more memory than there is for it; clear its outputs") from None
+    return parse_notebook(data, name)
 
 
 def parse_notebook(data: object, name: str = "the notebook") -> Notebook:
@@ -144,19 +161,30 @@ def find_notebook(folder: Path, name: str, grade_ids: frozenset[str]) -> tuple[P
     if (folder / name).is_file():
         return folder / name, None
     found = sorted(path for path in folder.glob("*.ipynb") if path.is_file()) if folder.is_dir() else []
+    chosen, note = choose_notebook(name, {path.name: _read_or_none(path) for path in found}, grade_ids)
+    return (None if chosen is None else folder / chosen), note
+
+
+def choose_notebook(
+    name: str, found: Mapping[str, Notebook | None], grade_ids: frozenset[str]
+) -> tuple[str | None, str | None]:
+    """As `find_notebook`, of the notebooks ``found`` by file name; None stands for a file that is none."""
     if not found:
         return None, f"No notebook was handed in: {name} is missing."
-    counts = {path: _count(path, grade_ids) for path in found}
-    best = max(found, key=lambda path: counts[path])
+    counts = {other: _count(notebook, grade_ids) for other, notebook in found.items()}
+    best = max(found, key=lambda other: counts[other])
     if counts[best] == 0:
-        others = ", ".join(path.name for path in found)
+        others = ", ".join(found)
         return None, f"{name} is missing, and none of the files that were handed in is this lab's notebook: {others}."
-    return best, f"{name} is missing; {best.name}, which holds this lab's cells, was taken for it."
+    return best, f"{name} is missing; {best}, which holds this lab's cells, was taken for it."
 
 
-def _count(path: Path, grade_ids: frozenset[str]) -> int:
+def _read_or_none(path: Path) -> Notebook | None:
     try:
-        cells = read_notebook(path).cells
+        return read_notebook(path)
     except UnreadableNotebook:
-        return 0
-    return len({cell.grade_id or cell.id for cell in cells} & grade_ids)
+        return None
+
+
+def _count(notebook: Notebook | None, grade_ids: frozenset[str]) -> int:
+    return 0 if notebook is None else len({cell.grade_id or cell.id for cell in notebook.cells} & grade_ids)

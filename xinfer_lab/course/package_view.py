@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 
-__all__ = ["PACKAGE", "elsewhere", "make_view"]
+__all__ = ["PACKAGE", "elsewhere", "fingerprint", "make_view"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of the package ``xinfer_lab``."""
@@ -47,3 +48,12 @@ def elsewhere(denied: Iterable[str], package: Path = PACKAGE) -> tuple[Path, ...
             place = Path(location).joinpath(*below)
             found += [path for path in (place, place.with_suffix(".py")) if path.exists()]
     return tuple(found)
+
+
+def fingerprint(package: Path = PACKAGE) -> str:
+    """A digest of the package's sources: the same code has the same one on every machine."""
+    digest = sha256()
+    for path in sorted(package.rglob("*.py")):
+        content = path.read_bytes().replace(b"\r\n", b"\n")
+        digest.update(f"{path.relative_to(package).as_posix()}\n{len(content)}\n".encode() + content)
+    return digest.hexdigest()

@@ -16,17 +16,23 @@ from nbformat import NotebookNode, v4
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 
+from xinfer_lab.course.handed_in import collect
+from xinfer_lab.course.job import Marked
 from xinfer_lab.course.lab import Lab, read_lab
 from xinfer_lab.course.marking import Marker
+from xinfer_lab.course.marks import marks_to_data
 from xinfer_lab.course.notebook import Notebook, UnreadableNotebook, parse_notebook, read_notebook
 from xinfer_lab.course.outputs import cell_outputs, notes_text, unmarked
 from xinfer_lab.course.sandbox import CHOICES, open_sandbox
 from xinfer_lab.course.transplant import Placed, Transplant, transplant
 
-__all__ = ["SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
+__all__ = ["KEY", "MARKED", "LabStep", "SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
 
 KEY = "xinfer_lab"
-"""Where in the metadata of a marked notebook its notes are."""
+"""Where in the metadata of a notebook its notes are while it is marked, and then what `marks_of` reads."""
+
+MARKED = "xinfer_lab.marked"
+"""Where in the resources of a conversion the marking is that was made elsewhere, if it was."""
 
 
 class SubmissionExporter(NotebookExporter):
@@ -37,20 +43,23 @@ class SubmissionExporter(NotebookExporter):
         if not getattr(self.parent, "_sanitizing", False):
             return super().from_filename(filename, resources=resources, **options)
         path = Path(filename)
-        try:
-            submitted = read_notebook(path)
-        except UnreadableNotebook as error:
-            submitted = Notebook((), (f"This notebook could not be read: {error}.",))
         resources = dict(resources or {})
-        resources[KEY] = submitted
+        if MARKED in resources:
+            resources[KEY] = resources[MARKED].notebook
+        else:
+            try:
+                resources[KEY] = read_notebook(path)
+            except UnreadableNotebook as error:
+                resources[KEY] = Notebook((), (f"This notebook could not be read: {error}.",))
         resources.setdefault("metadata", {}).update({"name": path.stem, "path": str(path.parent)})
         return self.from_notebook_node(_notebook([], {}), resources=resources, **options)  # type: ignore[no-untyped-call]
 
 
-class _Preprocessor(NbGraderPreprocessor):  # type: ignore[misc]
-    """What both steps know: the lab that a notebook belongs to."""
+class LabStep(NbGraderPreprocessor):  # type: ignore[misc]
+    """What these steps know: the lab that a notebook belongs to."""
 
-    def _lab(self, resources: Any) -> Lab:
+    def lab(self, resources: Any) -> Lab:
+        """The lab of the notebook that is converted."""
         coursedir = self.parent.parent.coursedir
         assignment, name = resources["nbgrader"]["assignment"], resources["nbgrader"]["notebook"] + ".ipynb"
         source, released = (
@@ -60,12 +69,12 @@ class _Preprocessor(NbGraderPreprocessor):  # type: ignore[misc]
         return read_lab(assignment, source, released)
 
 
-class TransplantAnswers(_Preprocessor):
+class TransplantAnswers(LabStep):
     """Replaces a submission by the released notebook with the student's answers and own cells in it."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """The notebook that will be marked. Its notes are in its metadata."""
-        found = transplant(self._lab(resources).released, resources[KEY])
+        found = transplant(self.lab(resources).released, resources[KEY])
         cells, own = [], 0
         for placed in found.cells:
             own += placed.cell.id is None
@@ -76,7 +85,7 @@ class TransplantAnswers(_Preprocessor):
         return _notebook(cells, metadata), resources
 
 
-class VerifiedMarks(_Preprocessor):
+class VerifiedMarks(LabStep):
     """Marks a transplanted notebook in place of running it, and writes outputs from which nbgrader reads exactly these
     marks.
 
@@ -91,7 +100,7 @@ class VerifiedMarks(_Preprocessor):
         """The notebook with a verdict under each grade cell, and notes at its top. Raises `MarkingError` where nothing
         can be marked.
         """
-        lab = self._lab(resources)
+        lab = self.lab(resources)
         notes = list(nb.metadata.pop(KEY, {}).get("notes", ()))
         notebook = transplant(lab.released, parse_notebook(nb))
         if len(notebook.cells) != len(nb.cells):
@@ -99,7 +108,8 @@ class VerifiedMarks(_Preprocessor):
         for cell, placed in zip(nb.cells, notebook.cells, strict=True):
             if cell.cell_type == "code":
                 cell.outputs = unmarked(placed)
-        marking = self._marker().mark_transplant(lab, Transplant(notebook.cells, (), notebook.missing), notes)
+        marked = resources.pop(MARKED, None) or self._mark(lab, notebook, notes, resources)
+        marking = marked.marking
         for place, (cell, placed) in enumerate(zip(nb.cells, notebook.cells, strict=True)):
             if cell.cell_type == "code":
                 cell.outputs = cell_outputs(placed, place, marking)
@@ -108,7 +118,17 @@ class VerifiedMarks(_Preprocessor):
         for verdict in marking.verdicts:
             if verdict.report is not None and not verdict.report.passed:
                 self.log.info("%s: %s. %s", verdict.grade_id, verdict.status.value, verdict.report.headline)
+        nb.metadata[KEY] = marks_to_data(marked, lab)
         return nb, resources
+
+    def _mark(self, lab: Lab, notebook: Transplant, notes: list[str], resources: Any) -> Marked:
+        """Mark here and now, as plain nbgrader does."""
+        about, coursedir = resources["nbgrader"], self.parent.parent.coursedir
+        folder = coursedir.format_path(coursedir.submitted_directory, about["student"], about["assignment"])
+        version = collect(Path(folder), lab.name).version
+        marker = self._marker()
+        marking = marker.mark_transplant(lab, Transplant(notebook.cells, (), notebook.missing), notes)
+        return Marked(Notebook(()), marking, version, marker.sandbox.words, marker.sandbox.isolated)
 
     def _marker(self) -> Marker:
         """One marker for one run of the converter: its trusted process and its drawn cases serve all submissions."""

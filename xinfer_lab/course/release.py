@@ -31,13 +31,14 @@ _SHORTEST = 12
 """Characters. A shorter line of an answer (``return slots``) may well stand in a text too."""
 
 
-def generate(into: Path, *, root: Path) -> None:
-    """Make the student's labs from ``root``/solutions in the folder ``into``, replacing what is there of the same name.
+def generate(into: Path, *, root: Path, lab: str = "*") -> None:
+    """Make the student's labs from ``root``/solutions in the folder ``into``, all or the one named ``lab``, replacing
+    what is there of the same name.
 
     Raises RuntimeError with nbgrader's own words where it does not succeed. Blocks for a few seconds.
     """
     folders = (f"--CourseDirectory.root={root}", f"--CourseDirectory.release_directory={into.resolve()}")
-    run_nbgrader(root, "generate_assignment", "*", "--no-db", "--force", *folders)
+    run_nbgrader(root, "generate_assignment", lab, "--no-db", "--force", *folders)
 
 
 def drift(*, root: Path) -> list[str]:

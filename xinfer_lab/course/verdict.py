@@ -22,6 +22,8 @@ class Status(Enum):
     DIED = "kernel died"
     MISSING = "missing"
     BY_HAND = "graded by hand"
+    NOT_MARKED = "not marked"
+    """Marking itself did not come to an end; nothing is said about the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,13 @@ class Verdict:
             "report": report,
             "seeds": [list(seed) for seed in self.seeds],
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
+        """The verdict that `to_dict` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        report = None if data["report"] is None else Report.from_dict(data["report"])
+        seeds = tuple((str(piece), int(seed)) for piece, seed in data["seeds"])
+        return cls(str(data["grade_id"]), float(data["points"]), Status(data["status"]), report, seeds)
 
 
 @dataclass(frozen=True, slots=True)
