@@ -97,7 +97,7 @@ class CourseBook:
     def _knows(self, lab: Lab) -> bool:
         from nbgrader.api import MissingEntry
 
-        with self._open() as book:
+        with self.gradebook() as book:
             try:
                 notebook = book.find_notebook(Path(lab.name).stem, lab.assignment)
             except MissingEntry:
@@ -137,7 +137,7 @@ class CourseBook:
         from nbgrader.api import MissingEntry
 
         found: dict[str, Score] = {}
-        with self._open() as book:
+        with self.gradebook() as book:
             try:
                 most = float(book.find_assignment(assignment).max_score)
             except MissingEntry:
@@ -155,7 +155,8 @@ class CourseBook:
         return found
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[Any]:
+    def gradebook(self) -> Iterator[Any]:
+        """nbgrader's own `Gradebook`, open within the block."""
         with _in(self.root), _quiet():
             from nbgrader.api import Gradebook
 

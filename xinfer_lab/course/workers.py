@@ -21,6 +21,9 @@ __all__ = ["LocalProcesses", "NoCluster", "Workers", "cores", "dask_workers", "l
 MEMORY_OF_A_JOB = 4 * 2**30
 """Bytes that one job may come to take before it is stopped; no more jobs run at once than memory holds."""
 
+ANSWER = 20.0
+"""Seconds in which a scheduler has to answer."""
+
 
 class NoCluster(RuntimeError):
     """The cluster that was asked for cannot be used; the message says why and what to do."""
@@ -160,7 +163,7 @@ def dask_workers(address: str, jobs: int | None = None) -> Iterator[Workers]:
     from xinfer_lab.course.job import close_markers
 
     try:
-        client = Client(address, timeout=20, set_as_default=False)
+        client = Client(address, timeout=ANSWER, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise NoCluster(f"no Dask scheduler answers at {address}: {error}") from None
 
