@@ -101,6 +101,10 @@ pictures: $(STAMP) ## draw the pictures of README and Lab 1; then make labs
 bank: $(STAMP) ## grade every banked answer 20 times and print the table; takes an hour or two
 	'$(PY)' tools/bank.py $(ARGS)
 
+.PHONY: class
+class: $(STAMP) ## mark a made-up class of 200, twice; takes ten minutes or more (ARGS="--students 50")
+	'$(PY)' tools/class_of.py $(ARGS)
+
 .PHONY: map
 map: $(STAMP) ## write docs/map.md from the modules' docstrings
 	'$(PY)' tools/code_map.py

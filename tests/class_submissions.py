@@ -139,7 +139,10 @@ def _outputs(megabytes: int) -> Callable[[list[Cell]], list[Cell]]:
 
 FORK = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
 MEMORY = "hold = []\nwhile True:\n    hold.append(bytearray(2**27))"
-DISK = "number = 0\nwhile True:\n    number += 1\n    open(f'/tmp/mine-{number}', 'wb').write(bytes(2**22))"
+DISK = (
+    "import tempfile, pathlib\nfolder = pathlib.Path(tempfile.gettempdir())\nnumber = 0\n"
+    "while True:\n    number += 1\n    (folder / f'mine-{number}').write_bytes(bytes(2**24))"
+)
 ENDLESS = (
     "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    try:\n        while True: pass\n"
     "    except BaseException: pass"
@@ -255,6 +258,22 @@ BROKEN = (
     "a deleted answer", "renamed", "no notebook", "invalid JSON", "an empty file", "no text", "JSON, but no notebook",
     "endless brackets", "unfilled",
 )  # fmt: skip
+
+
+def sample() -> list[Submission]:
+    """A class of twelve, of every sort and none that takes long."""
+    draw = random.Random(6)
+    cheats = [answer for answer in answers("cheat") if answer.lab == LAB and "endless" not in answer.path.name]
+    wrongs = [answer for answer in answers("wrong") if answer.lab == LAB]
+    made = [
+        lambda student: correct(student, draw),
+        *[lambda student, answer=answer: wrong(student, answer) for answer in draw.sample(wrongs, 3)],
+        *[lambda student, answer=answer: cheat(student, answer) for answer in draw.sample(cheats, 2)],
+        lambda student: patched(student, "replaces verifying", next(one for one in wrongs if len(one.checks) == 1)),
+        *[lambda student, what=what: damaged(student, what) for what in ("from Colab", "an edited check")],
+        *[lambda student, what=what: broken(student, what) for what in ("renamed", "invalid JSON", "a deleted answer")],
+    ]
+    return [make(f"student-{number:03}") for number, make in enumerate(made, 1)]
 
 
 def _files(notebook: Notebook) -> dict[str, bytes]:

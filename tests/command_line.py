@@ -21,12 +21,14 @@ def invoke(*arguments: object) -> Any:
     return said
 
 
-def execute(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def execute(
+    *arguments: object, env: dict[str, str] | None = None, timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
     """Run `python -m xinfer_lab` in a process of its own."""
     command = [sys.executable, "-m", "xinfer_lab", *map(str, arguments)]
     merged = {**os.environ, **PLAIN, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **(env or {})}
     return subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", env=merged, check=False, timeout=120
+        command, capture_output=True, text=True, encoding="utf-8", env=merged, check=False, timeout=timeout
     )
 
 

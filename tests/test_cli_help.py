@@ -9,7 +9,18 @@ import typer
 from tests.command_line import execute, invoke
 from xinfer_lab.cli import app
 
-COMMANDS = ("demo", "make-checkpoint", "parity", "generate", "trace", "simulate", "doctor")
+COMMANDS = (
+    "demo",
+    "make-checkpoint",
+    "parity",
+    "generate",
+    "trace",
+    "simulate",
+    "doctor",
+    "release",
+    "autograde",
+    "export",
+)
 
 
 def test_the_help_names_every_command():

@@ -303,6 +303,26 @@ def test_where_marking_fails_for_everybody_no_mark_is_touched(
     assert [course.scores(f"student-{number}") for number in range(3)] == before
 
 
+def test_a_submission_that_is_corrupted_meanwhile_costs_nobody_else(course: SmallClass, worker: Workers) -> None:
+    def corrupt(progress: Progress, outcome: Outcome | None) -> None:
+        if outcome is not None and outcome.student == "student-0":
+            course.submit("student-2", "{")
+
+    assert course.mark(worker, report=corrupt)[0] == Progress(done=3)
+    assert course.scores("student-0") == FULL and course.scores("student-1") == {**FULL, "check-double": 0}
+    assert {score or 0 for score in course.scores("student-2").values()} == {0}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a link may need rights there")
+def test_files_that_cannot_be_stored_are_reported_and_cost_nobody_else(course: SmallClass, worker: Workers) -> None:
+    (course.root / "submitted" / "student-1" / LAB / "data.bin").symlink_to("nowhere")
+    progress, outcomes = course.mark(worker)
+    assert progress == Progress(done=2, failed=1)
+    (trouble,) = [outcome.trouble for outcome in outcomes if outcome.trouble]
+    assert trouble.startswith("its marks could not be stored: FileNotFoundError")
+    assert course.scores("student-0") == course.scores("student-2") == FULL
+
+
 def test_who_hands_in_again_is_marked_again_and_old_scores_are_gone(course: SmallClass, worker: Workers) -> None:
     course.mark(worker)
     course.submit("student-0", notebook(hand_in(WRONG)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,20 +21,23 @@ from xinfer_lab.course import workers as workers_module
 from xinfer_lab.course.autograde import Outcome, Progress
 from xinfer_lab.course.workers import NoCluster, dask_workers
 
-QUIET = {"DASK_DISTRIBUTED__SCHEDULER__DASHBOARD__STATUS__TASK_STREAM_LENGTH": "1", "PYTHONWARNINGS": "ignore"}
-
 
 def start(stack: ExitStack, *arguments: str) -> psutil.Popen:
     """``python -m distributed.cli.ARGUMENTS``, ended with ``stack``."""
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    env = {**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
     module, *rest = arguments
     process = psutil.Popen(
         [sys.executable, "-m", f"distributed.cli.{module}", *rest], env=env, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )  # fmt: skip
-    stack.callback(process.wait)
-    stack.callback(lambda: process.is_running() and process.kill())
+
+    def end() -> None:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+    stack.callback(end)
     return process
 
 
@@ -43,6 +47,7 @@ def read_until(process: psutil.Popen, words: str) -> str:
     for line in process.stderr:
         said.append(line.decode(errors="replace"))
         if words in said[-1]:
+            threading.Thread(target=process.stderr.read, daemon=True).start()  # so that it never waits for a reader
             return said[-1]
     raise AssertionError("".join(said))
 
@@ -68,7 +73,7 @@ def test_a_class_is_marked_by_the_workers_of_a_cluster_and_one_that_is_killed_lo
     address, workers = cluster
     course = SmallClass(tmp_path)
     wrong = {"double": "def double(n):\n    return 0", "triple": "def triple(n):\n    return 3 * n"}
-    for number in range(5):
+    for number in range(3):
         course.submit(f"student-{number}", notebook(hand_in(wrong if number == 1 else None)))
     course.submit("cut-off", "{")
     killed: list[int] = []
@@ -82,8 +87,8 @@ def test_a_class_is_marked_by_the_workers_of_a_cluster_and_one_that_is_killed_lo
         assert found.capacity() == 2 and "2 workers" in found.words
         progress, _ = course.mark(found, report=kill_one)
         assert found.capacity() == 1
-    assert killed and progress == Progress(done=6)
-    for number in (0, 2, 3, 4):
+    assert killed and progress == Progress(done=4)
+    for number in (0, 2):
         assert course.scores(f"student-{number}") == FULL
     assert course.scores("student-1") == {**FULL, "check-double": 0}
     assert set(course.statuses("cut-off").values()) == {"missing", "graded by hand"}

@@ -18,11 +18,15 @@ __all__ = ["export"]
 
 
 def export(labs: Sequence[str], *, out: Path | None, root: Path) -> int:
-    """Write a row for each student and lab into the file ``out``, or to standard output. Always 0."""
+    """Write a row for each student and lab into the file ``out``, or to standard output. Always 0.
+
+    Without ``labs``, all that are released.
+    """
     book = CourseBook(root)
     page = io.StringIO()
+    chosen = [lab for lab in labs_of(root, labs) if labs or (root / "labs" / lab).is_dir()]
     try:
-        write_csv([row for lab in labs_of(root, labs) for row in rows_of(book, find_lab(root, lab))], page)
+        write_csv([row for lab in chosen for row in rows_of(book, find_lab(root, lab))], page)
     except ValueError as error:
         raise CommandError(str(error)) from error
     if out is None:

@@ -25,7 +25,7 @@ def release(labs: Sequence[str], *, bundle: bool, out: Path | None, check: bool,
     try:
         if not check:
             for lab in chosen:
-                generate(root / "labs", root=root, lab=lab)
+                generate(root / "labs", root=root, lab=lab, gradebook=True)
         found = [*(drift(root=root) if check else ()), *leaks(root=root)]
         for fault in found:
             typer.echo(fault)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from xinfer_lab.course.gradebook import CourseBook
+from xinfer_lab.course.gradebook import CourseBook, GradebookError
 from xinfer_lab.course.handed_in import collect
 from xinfer_lab.course.job import How, Job, Marked, mark_job, not_marked
 from xinfer_lab.course.lab import Lab
@@ -118,6 +118,7 @@ class _Run:
         self._running: dict[Future[Marked], Job] = {}
         self._tries: dict[str, int] = {}
         self._held: list[tuple[Job, Marked]] = []
+        self._unstored = 0
 
     def go(self, students: Sequence[str]) -> None:
         """Mark ``students``; returns when all are stored."""
@@ -172,7 +173,13 @@ class _Run:
             self._store(other, trouble)
 
     def _store(self, job: Job, marked: Marked) -> None:
-        self._book.write(job.lab, job.student, marked)
+        try:
+            self._book.write(job.lab, job.student, marked)
+        except GradebookError as error:
+            self._unstored += 1
+            if self._unstored >= HOPELESS and not self.progress.done:
+                raise ClassError(f"marks cannot be stored: {error}") from None
+            marked = not_marked(job, f"its marks could not be stored: {error}")
         now = self.progress
         self.progress = replace(
             now, done=now.done + (not marked.trouble), failed=now.failed + bool(marked.trouble), left=now.left - 1

@@ -130,7 +130,9 @@ class CourseBook:
             try:
                 converter.start()
             except NbGraderException as error:
-                raise GradebookError("\n".join([str(error), *lines])[-4000:]) from None
+                # nbgrader logs the traceback; its last line is the cause.
+                causes = [line.strip().splitlines()[-1] for line in lines if line.startswith("Traceback")]
+                raise GradebookError((causes or [str(error)])[-1]) from None
 
     def scores(self, assignment: str) -> dict[str, Score]:
         """What the gradebook says of ``assignment``, for every student that it knows; all zero where it has nothing."""

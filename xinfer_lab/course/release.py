@@ -31,14 +31,15 @@ _SHORTEST = 12
 """Characters. A shorter line of an answer (``return slots``) may well stand in a text too."""
 
 
-def generate(into: Path, *, root: Path, lab: str = "*") -> None:
+def generate(into: Path, *, root: Path, lab: str = "*", gradebook: bool = False) -> None:
     """Make the student's labs from ``root``/solutions in the folder ``into``, all or the one named ``lab``, replacing
-    what is there of the same name.
+    what is there of the same name. With ``gradebook`` the course's gradebook learns of them.
 
     Raises RuntimeError with nbgrader's own words where it does not succeed. Blocks for a few seconds.
     """
     folders = (f"--CourseDirectory.root={root}", f"--CourseDirectory.release_directory={into.resolve()}")
-    run_nbgrader(root, "generate_assignment", lab, "--no-db", "--force", *folders)
+    apart = () if gradebook else ("--no-db",)
+    run_nbgrader(root, "generate_assignment", lab, *apart, "--force", *folders)
 
 
 def drift(*, root: Path) -> list[str]:
