@@ -97,7 +97,10 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "doctor": machine.doctor,
     "release": classes.release,
     "autograde": classes.autograde,
+    "feedback": classes.feedback,
     "export": classes.export,
+    "dispute": classes.dispute,
+    "replay": classes.replay,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)
