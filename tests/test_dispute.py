@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.answer_bank import answers, checks_of, run
 from tests.command_line import invoke, refused
 from tests.feedback import as_marked
 from tests.marking import LIMITS, Course, hand_in, mark
+from tests.project import ROOT
 from xinfer_lab.course.dispute import Heard, hear
 from xinfer_lab.course.sandbox import open_sandbox
 from xinfer_lab.course.verdict import Status
@@ -33,6 +35,7 @@ class Marked(Course):
         self.sandbox = open_sandbox("none")
         self.path = self.root / "autograded" / "student-001" / LAB / "lab.ipynb"
         self.path.parent.mkdir(parents=True)
+        shutil.copy(ROOT / "nbgrader_config.py", self.root)
         with self.marker(self.sandbox) as marker:
             self.marking = mark(marker, self.lab(LAB), hand_in({"double": WRONG, "triple": TRIPLE}))
         self.write(as_marked(self.marking))
@@ -111,7 +114,7 @@ def test_a_mark_that_does_not_stand_is_named(course: Marked, quick: None, tmp_pa
     [
         ((LAB, "student-009"), "student-009 has no marked notebook of lab9-small"),
         ((LAB, "student-001", "--piece", "lab9.none"), "has no grade cell lab9.none; it has check-double"),
-        (("lab7-none", "student-001"), "there is no lab 'lab7-none'"),
+        (("lab7-none", "student-001"), "no lab 'lab7-none'"),
         ((LAB, "student-001", "--sandbox", "paper"), "paper"),
     ],
 )
