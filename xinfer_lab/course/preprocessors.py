@@ -29,7 +29,7 @@ from xinfer_lab.course.transplant import Placed, Transplant, transplant
 __all__ = ["KEY", "MARKED", "LabStep", "SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
 
 KEY = "xinfer_lab"
-"""Where in the metadata of a notebook its notes are while it is marked, and then what `marks_of` reads."""
+"""Where in the metadata of a notebook its notes are while it is marked, and then what `read_marks` reads."""
 
 MARKED = "xinfer_lab.marked"
 """Where in the resources of a conversion the marking is that was made elsewhere, if it was."""
