@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-VERBS = ("wait", "signal", "assume_common", "wait_idle")
+VERBS = ("wait", "signal", "assume_common", "wait_idle", "hold", "block")
 
 
 @dataclass(frozen=True)

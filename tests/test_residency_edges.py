@@ -71,7 +71,9 @@ def by_hand(model: QwenModel) -> None:
         weights = model.source.ensure(layer)
         with model.device.direct_queue.record() as commands:
             params = layer_params(layer_params_spec(model), 0)
-            commands.dispatch("decoder_layer", params=params, hidden=hidden, kv=model._kv[layer], **weights.views)
+            commands.dispatch(
+                "decoder_layer", params=params, hidden=hidden, kv=model.cache.ensure(layer, 0, 1), **weights.views
+            )
         model.source.release(layer)
 
 

@@ -11,11 +11,11 @@ HEAD = """\
 # Map of the code
 
 Made by `make map` from the first line of each module's docstring. Imports point one way, from the bottom of this list
-to the top: `device` and `qwen2` know nothing of each other, `residency` puts them together, `grading` and `views` look
-at what came of it, `course` runs a class, `bench`
+to the top: `device` and `qwen2` know nothing of each other, `paging` is a page pool on any device, `residency`
+puts them together, `grading` and `views` look at what came of it, `course` runs a class, `bench`
 measures, `commands` do what the command line asks for, and `cli` is the command line.
 """
-ORDER = ("", "device", "qwen2", "residency", "grading", "views", "course", "bench", "commands", "cli.py")
+ORDER = ("", "device", "paging", "qwen2", "residency", "grading", "views", "course", "bench", "commands", "cli.py")
 
 
 def first_line(module: Path) -> str:

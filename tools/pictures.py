@@ -1,4 +1,4 @@
-"""Draw the pictures that the project keeps: README's timelines, and Lab 1's bars of memory. `make pictures` runs it."""
+"""Draw the pictures that the project keeps: timelines, maps of pages, and bars of memory. `make pictures` runs it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,16 +11,17 @@ from xinfer_lab.qwen2 import PUBLISHED
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import layer_layout, resident_tensors
 from xinfer_lab.qwen2.synthetic import SyntheticSpec
-from xinfer_lab.residency.factories import SourceFactory, serial_layers, streaming_layers
+from xinfer_lab.residency.factories import SourceFactory, paged_layers, serial_layers, streaming_layers
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.weights import SizedWeights
 from xinfer_lab.views.compare import compare_timelines
+from xinfer_lab.views.page_map import page_map
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.residency_bars import ResidencyBar, residency_bars
 from xinfer_lab.views.slots import SlotOf, slots_of
 from xinfer_lab.views.theme import ThemeName
 
-__all__ = ["explore", "main", "memory", "pictures", "timelines"]
+__all__ = ["explore", "main", "memory", "pages", "pictures", "timelines"]
 
 ROOT = Path(__file__).resolve().parent.parent
 GIB = 2**30
@@ -56,6 +57,25 @@ def timelines(theme: ThemeName) -> Picture:
         slot_of=(two, one),
         theme=theme,
     )
+
+
+def pages(policy: str, theme: ThemeName) -> Picture:
+    """Three passes over six layers in a pool that has frames for four of them."""
+    import torch
+
+    config = SPEC.config()
+    size = layer_layout(config).nbytes
+    with SimulatedDevice(GpuSpec.lab(1.0, layer_bytes=size, layer_cost=layer_cost(config, TOKENS))) as device:
+        source = paged_layers(4 * size, policy, size)
+        model = QwenModel(SizedWeights(config), device, source, context=3 * TOKENS, chunk=TOKENS)
+        model.begin(3)
+        for _ in range(3):
+            model.forward(torch.zeros(1, TOKENS, dtype=torch.int64))
+        stream = list(device.stream)
+        model.close()
+    name = {"lru": "LRU", "belady": "Belady's rule"}[policy]
+    title = f"Three passes over six layers, frames for four: {name}"
+    return page_map(stream, title=title, page_bytes=size, pool="pool.1", theme=theme)
 
 
 def _parts(config: Qwen2Config, context: int, working: int) -> tuple[int, dict[str, int]]:
@@ -97,6 +117,9 @@ def pictures() -> Iterator[tuple[str, Picture]]:
     """Each picture with its path within the project."""
     yield "docs/timelines-light.svg", timelines("light")
     yield "docs/timelines-dark.svg", timelines("dark")
+    for policy in ("lru", "belady"):
+        yield f"docs/pages-{policy}-light.svg", pages(policy, "light")
+        yield f"docs/pages-{policy}-dark.svg", pages(policy, "dark")
     yield "solutions/lab1-residency/memory.svg", memory()
     yield "solutions/lab1-residency/explore.svg", explore()
 

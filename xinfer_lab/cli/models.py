@@ -10,11 +10,15 @@ import typer
 from xinfer_lab.cli.options import (
     Context,
     Dtype,
+    EvictBy,
     Gpu,
     Host,
     HostMemory,
     Model,
     OnDevice,
+    Page,
+    Paged,
+    PagedCache,
     Prompt,
     Schedule,
     Steps,
@@ -85,22 +89,28 @@ def parity(
     host_memory: Host = HostMemory.PINNED,
     vram: Vram = None,
     serial: Annotated[bool, typer.Option("--serial", help="Run one slot without overlap too.")] = False,
+    paged: Paged = None,
+    paged_cache: PagedCache = None,
+    page: Page = None,
+    policy: EvictBy = None,
 ) -> int:
     """Check that streaming gives the same bytes as everything resident, and that no fence is missing.
 
     The last line says the largest difference. Exit status 0: all bytes are equal and nothing was found. Exit status 1:
     the first differing step and layer are named, and every hazard is reported in full. `--vram` is the budget of the
     streaming run, whose layers stay as far as they fit unless `--stream-layers` says otherwise; the resident run has
-    none.
+    none. With `--paged` the layers are in a page pool instead, with `--paged-cache` the KV cache is in one.
     """
     one_of(prompt, tokens)
     memory = memory_of(vram)
     from xinfer_lab.commands import parity as command
     from xinfer_lab.commands.devices import DeviceChoice
+    from xinfer_lab.commands.paging import paging_of
 
+    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, planned=memory is not None)
     return command.parity(
         model, DeviceChoice(kind=device, schedule=schedule, gpu=gpu), pool=stream_layers, steps=steps, prompt=prompt,
-        tokens=tokens, context=context, host_memory=host_memory.value, serial=serial, memory=memory,
+        tokens=tokens, context=context, host_memory=host_memory.value, serial=serial, memory=memory, paging=pages,
     )  # fmt: skip
 
 
@@ -125,6 +135,10 @@ def generate(
     context: Context = None,
     host_memory: Host = HostMemory.AUTO,
     vram: Vram = None,
+    paged: Paged = None,
+    paged_cache: PagedCache = None,
+    page: Page = None,
+    policy: EvictBy = None,
 ) -> int:
     """Continue a text or a list of tokens; each token is shown as it comes.
 
@@ -134,11 +148,13 @@ def generate(
     memory = memory_of(vram)
     from xinfer_lab.commands import generate as command
     from xinfer_lab.commands.devices import DeviceChoice
+    from xinfer_lab.commands.paging import paging_of
 
+    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, planned=memory is not None)
     sampling = command.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     return command.generate(
         model, DeviceChoice(kind=device), sampling, pool=stream_layers, max_new_tokens=max_new_tokens, prompt=prompt,
-        tokens=tokens, context=context, memory=memory, host_memory=host_memory.value,
+        tokens=tokens, context=context, memory=memory, host_memory=host_memory.value, paging=pages,
     )  # fmt: skip
 
 

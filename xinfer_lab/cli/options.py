@@ -15,11 +15,16 @@ __all__ = [
     "Codec",
     "Context",
     "Dtype",
+    "EvictBy",
     "Gpu",
     "Host",
     "HostMemory",
     "Model",
     "OnDevice",
+    "Page",
+    "Paged",
+    "PagedCache",
+    "Policy",
     "Prompt",
     "Schedule",
     "Size",
@@ -39,6 +44,14 @@ class HostMemory(StrEnum):
     PINNED = "pinned"
     REGISTERED = "registered"
     STAGED = "staged"
+
+
+class Policy(StrEnum):
+    """Eviction policies of a page pool."""
+
+    CLOCK = "clock"
+    LRU = "lru"
+    BELADY = "belady"
 
 
 class Dtype(StrEnum):
@@ -96,6 +109,16 @@ Gpu = Annotated[
 Vram = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Device memory budget, such as 8GiB or 500MB; none by default.")
 ]
+Paged = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Device memory of a page pool that holds the layers, two of them at least."),
+]
+PagedCache = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Device memory of a page pool that holds the KV cache, whose home is the host."),
+]
+Page = Annotated[str | None, typer.Option(metavar="SIZE", help="Size of a page; 2MiB if left out.")]
+EvictBy = Annotated[Policy | None, typer.Option(help="Which page leaves when a frame is needed; belady if left out.")]
 Host = Annotated[
     HostMemory,
     typer.Option(

@@ -14,6 +14,7 @@ import typer
 from xinfer_lab.commands.budget import explained, fitting_plan
 from xinfer_lab.commands.devices import DeviceChoice
 from xinfer_lab.commands.faults import CommandError
+from xinfer_lab.commands.paging import NO_PAGING, Paging
 from xinfer_lab.commands.prompts import check_tokens, encode_prompt, open_tokenizer, parse_tokens
 from xinfer_lab.commands.runs import note_pool, plan_name
 from xinfer_lab.commands.screen import layer_progress, say_tier
@@ -117,10 +118,12 @@ def generate(
     context: int | None = None,
     memory: int | None = None,
     host_memory: str = "pinned",
+    paging: Paging = NO_PAGING,
 ) -> int:
     """Generate from ``prompt`` (text) or ``tokens`` (ids, shown as ids).
 
     ``pool`` None: everything resident, or, with ``memory`` bytes, what they have room for; the rest streams.
+    ``paging``: what is in pages.
     """
     with Checkpoint.open(model) as checkpoint:
         config = checkpoint.config
@@ -146,12 +149,16 @@ def generate(
             typer.echo("This model's weights are made up, so what it says means nothing.", err=True)
         note_pool(pool, err=True)
         budget = explained(config, memory, context=room, chunk=chunk, pool=pool)
+        if paging != NO_PAGING:
+            budget = paging.explained(memory)
         with budget, choice.open(memory=memory, check=False) as device:
             with layer_progress("Loading", config.num_hidden_layers) as on_layer:
                 source: SourceFactory
                 host_embedding = False
                 if pool is not None:
                     source = streaming_layers(pool, host_memory, on_layer, on_tier=say_tier)
+                elif paging.layers is not None:
+                    source = paging.source(on_layer)
                 elif memory is not None:
                     plan = fitting_plan(config, device, context=room, chunk=chunk)
                     typer.echo(f"Within {format_bytes(memory)}: {plan_name(plan)}", err=True)
@@ -161,7 +168,7 @@ def generate(
                     source = resident_layers(on_layer)
                 loaded = QwenModel(
                     CheckpointWeights(checkpoint), device, source, context=room, chunk=chunk,
-                    host_embedding=host_embedding,
+                    host_embedding=host_embedding, make_cache=paging.make_cache(),
                 )  # fmt: skip
             with loaded:
                 count = _generate(loaded, torch.tensor([ids]), max_new_tokens, sampling, _Printer(tokenizer))

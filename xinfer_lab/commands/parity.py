@@ -9,6 +9,7 @@ import typer
 
 from xinfer_lab.commands.budget import explained
 from xinfer_lab.commands.devices import DeviceChoice
+from xinfer_lab.commands.paging import NO_PAGING, Paging
 from xinfer_lab.commands.prompts import any_tokens, check_tokens, encode_prompt, open_tokenizer, parse_tokens
 from xinfer_lab.commands.runs import (
     Finished,
@@ -66,12 +67,14 @@ def parity(
     host_memory: str = "pinned",
     serial: bool = False,
     memory: int | None = None,
+    paging: Paging = NO_PAGING,
 ) -> int:
     """Compare, print the table and the parity line. 0 if all bytes are equal and nothing was found, else 1.
 
-    ``pool`` None: what ``memory`` bytes have room for stays, the rest streams; two slots without a budget.
+    ``pool`` None: what ``memory`` bytes have room for stays, the rest streams; two slots without a budget. Layers in
+    ``paging`` are compared instead; a cache in pages is the one of all runs but the resident one.
     """
-    if pool is None and memory is None:
+    if pool is None and memory is None and paging.layers is None:
         pool = 2
     with Checkpoint.open(model) as checkpoint:
         layers = checkpoint.config.num_hidden_layers
@@ -79,7 +82,7 @@ def parity(
             effective_pool(pool, layers)
         plan = Plan(
             checkpoint=checkpoint, tokens=tokens_of(checkpoint, prompt, tokens), passes=steps, context=context,
-            host_memory=host_memory,
+            host_memory=host_memory, paging=paging,
         )  # fmt: skip
         try:
             return _compare_runs(plan, choice, pool, serial, memory)
@@ -95,6 +98,8 @@ def _compare_runs(plan: Plan, choice: DeviceChoice, pool: int | None, serial: bo
     layers = plan.checkpoint.config.num_hidden_layers
     if pool is not None:
         names = {"streaming": pool_name(pool, layers)}
+    elif plan.paging.layers is not None:
+        names = {"paged": plan.paging.name}
     else:
         with choice.open(memory=memory) as device:
             names = {"planned": plan_name(plan.fit(device))}
@@ -103,7 +108,10 @@ def _compare_runs(plan: Plan, choice: DeviceChoice, pool: int | None, serial: bo
     # The streaming run first: if it does not fit the budget, that is known before anything else is loaded.
     others = {}
     for kind, name in reversed(names.items()):
-        with explained(plan.checkpoint.config, memory, context=plan.room, chunk=len(plan.tokens), pool=pool):
+        budget = explained(plan.checkpoint.config, memory, context=plan.room, chunk=len(plan.tokens), pool=pool)
+        if plan.paging != NO_PAGING:
+            budget = plan.paging.explained(memory)
+        with budget:
             device = choice.open(memory=memory, measure=True)
             others[kind] = run_on(name, device, plan.opener(kind, pool or 0), plan)
     resident = run_on("resident", choice.open(measure=True), plan.opener("resident"), plan)

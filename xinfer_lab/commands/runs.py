@@ -8,14 +8,16 @@ import torch
 import typer
 
 from xinfer_lab.commands.budget import fitting_plan
+from xinfer_lab.commands.paging import NO_PAGING, Paging
 from xinfer_lab.commands.screen import layer_progress, print_table, say_tier
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
-from xinfer_lab.device.records import Allocate, Copy
+from xinfer_lab.device.records import HOST_TO_DEVICE, Allocate, Copy
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.residency.cache import contiguous_cache
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import (
     MIN_POOL,
@@ -56,6 +58,7 @@ class Plan:
     passes: int
     context: int | None = None
     host_memory: str = "pinned"
+    paging: Paging = NO_PAGING
 
     def __post_init__(self) -> None:
         needed = len(self.tokens) + self.passes - 1
@@ -80,8 +83,8 @@ class Plan:
         return fitting_plan(self.checkpoint.config, device, context=self.room, chunk=len(self.tokens))
 
     def opener(self, kind: str, pool: int = 0) -> Opener:
-        """Loads the model onto a device: ``kind`` is "resident", "serial", "streaming" (through ``pool`` slots) or
-        "planned" (as the device's budget allows)."""
+        """Loads the model onto a device: ``kind`` is "resident", "serial", "streaming" (through ``pool`` slots),
+        "paged" (in a page pool) or "planned" (as the device's budget allows)."""
 
         def load(device: Device) -> QwenModel:
             host_embedding = False
@@ -90,6 +93,8 @@ class Plan:
                     source = resident_layers(on_layer)
                 elif kind == "serial":
                     source = serial_layers(self.host_memory, on_layer, on_tier=say_tier)
+                elif kind == "paged":
+                    source = self.paging.source(on_layer)
                 elif kind == "planned":
                     plan = self.fit(device)
                     host_embedding = plan.host_embedding
@@ -97,8 +102,10 @@ class Plan:
                 else:
                     source = streaming_layers(pool, self.host_memory, on_layer, on_tier=say_tier)
                 weights = CheckpointWeights(self.checkpoint)
+                cache = contiguous_cache if kind == "resident" else self.paging.make_cache()
                 return QwenModel(
-                    weights, device, source, context=self.room, chunk=len(self.tokens), host_embedding=host_embedding
+                    weights, device, source, context=self.room, chunk=len(self.tokens), host_embedding=host_embedding,
+                    make_cache=cache,
                 )  # fmt: skip
 
         return load
@@ -154,7 +161,7 @@ def moved_bytes(stream: CommandStream, first_record: int = 0) -> int:
     """Bytes that queues copied from host memory to the device, from record ``first_record`` on."""
     heaps = {record.buffer: record.heap for record in stream if isinstance(record, Allocate)}
     later = stream.records[first_record:]
-    return sum(r.dst.size for r in later if isinstance(r, Copy) and heaps[r.src.buffer] == "upload")
+    return sum(r.dst.size for r in later if isinstance(r, Copy) and heaps[r.src.buffer] in HOST_TO_DEVICE)
 
 
 def print_runs(runs: list[Finished]) -> None:

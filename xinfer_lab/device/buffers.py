@@ -14,7 +14,7 @@ from xinfer_lab.device.records import DTYPE_BYTES, AssumeCommon, Free, HostRead,
 if TYPE_CHECKING:
     from xinfer_lab.device.device import Device
 
-__all__ = ["Buffer", "MappedHeap", "ReadbackHeap", "UploadHeap", "as_span"]
+__all__ = ["Buffer", "HostHeap", "MappedHeap", "ReadbackHeap", "UploadHeap", "as_span"]
 
 
 class Buffer:
@@ -105,6 +105,16 @@ class ReadbackHeap(Buffer):
         raw = self.device.submit(HostRead(src=view.span, where=caller()))
         assert raw is not None
         return raw.view(getattr(torch, view.dtype)).reshape(view.shape)
+
+
+class HostHeap(UploadHeap, ReadbackHeap):
+    """Pinned host memory that the host writes and reads, and that queues copy from and into.
+
+    For bytes that come and go; in D3D12 a custom heap in the host's memory. Neither reading nor writing waits for
+    anybody: wait for the fence of the last copy first.
+    """
+
+    heap = "custom"
 
 
 def as_span(target: Buffer | Span | View, device: Device) -> Span:

@@ -8,7 +8,9 @@ from collections import defaultdict
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import (
+    DEVICE_TO_HOST,
     HOST,
+    HOST_TO_DEVICE,
     Allocate,
     Copy,
     Dispatch,
@@ -116,10 +118,10 @@ class VirtualClock:
         return start, end
 
     def _direction(self, record: Copy) -> str:
-        if self._heaps.get(record.src.buffer) == "upload":
+        if self._heaps.get(record.src.buffer) in HOST_TO_DEVICE:
             small = record.queue == "direct" and record.dst.size <= self.spec.kernel_copy
             return "to device, by a kernel" if small else "to device"
-        return "to host" if self._heaps.get(record.dst.buffer) == "readback" else ""
+        return "to host" if self._heaps.get(record.dst.buffer) in DEVICE_TO_HOST else ""
 
     def _reach(self, record: Wait | HostWait, index: int, lane: str, start: float) -> float:
         values, entries = self._fences[record.fence]

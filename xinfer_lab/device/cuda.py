@@ -17,6 +17,7 @@ from xinfer_lab.device.host_copy import copy_bytes
 from xinfer_lab.device.pinned import PinnedMemory
 from xinfer_lab.device.records import (
     HOST,
+    HOST_TO_DEVICE,
     Allocate,
     Copy,
     Dispatch,
@@ -76,9 +77,9 @@ class CudaDevice(Device):
     Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too
     early. ``check`` defaults to False here: when on, each command is checked before it is issued
     (``on_hazard="raise"`` by default) and memory is filled with NaN bytes, which costs time. ``measure`` records timing
-    events around every command for `timeline`. ``pin=False`` leaves upload heaps in ordinary memory, to see what that
-    costs: the driver stages every copy from them, and the host stands still meanwhile. Other arguments: see `Device`.
-    Raises `CudaUnavailable`.
+    events around every command for `timeline`. ``pin=False`` leaves the heaps that queues copy from in ordinary memory,
+    to see what that costs: the driver stages every copy from them, and the host stands still meanwhile. Other
+    arguments: see `Device`. Raises `CudaUnavailable`.
     """
 
     def __init__(self, index: int = 0, *, measure: bool = False, pin: bool = True, **options: Any) -> None:
@@ -166,7 +167,7 @@ class CudaDevice(Device):
     def _allocate(self, record: Allocate) -> None:
         if record.heap == "default":
             memory = self._empty(record)
-        elif record.heap == "upload" and not self.pin:
+        elif record.heap in HOST_TO_DEVICE and not self.pin:
             memory = self._mapped(record) if record.mapped else torch.empty(record.size, dtype=torch.uint8)
         else:
             held = (
@@ -231,7 +232,7 @@ class CudaDevice(Device):
         return (
             small
             and self.pin
-            and self.heap_of(record.src.buffer) == "upload"
+            and self.heap_of(record.src.buffer) in HOST_TO_DEVICE
             and self._memory[record.dst.buffer].is_cuda
         )
 
@@ -241,7 +242,7 @@ class CudaDevice(Device):
             self._free(name)
         # The direct stream first: the next device computes where cuBLAS has its workspace already.
         streams, self._streams = self._streams, {}
-        _free_streams[self.torch_device] += streams.values()
+        _free_streams[self.torch_device][:0] = streams.values()
 
     def timeline(self) -> Timeline:
         """Copies and dispatches as timing events measured them; call it after the host has waited for them.

@@ -11,7 +11,7 @@ import torch
 
 from xinfer_lab.device.admission import Admission
 from xinfer_lab.device.arguments import plain_name
-from xinfer_lab.device.buffers import Buffer, MappedHeap, ReadbackHeap, UploadHeap
+from xinfer_lab.device.buffers import Buffer, HostHeap, MappedHeap, ReadbackHeap, UploadHeap
 from xinfer_lab.device.caller import caller
 from xinfer_lab.device.checker import Findings, StreamChecker, check_stream
 from xinfer_lab.device.errors import DeviceClosed, HazardError, StreamError
@@ -27,10 +27,13 @@ from xinfer_lab.device.states import StateTracker
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
 
-__all__ = ["KERNELS", "Device"]
+__all__ = ["KERNELS", "WRITE_BACK", "Device"]
 
 KERNELS = KernelTable()
 """The kernels that every device knows. Packages register theirs here when imported."""
+
+WRITE_BACK = "write back"
+"""The name of the queue of copies to the host."""
 
 _B = TypeVar("_B", bound=Buffer)
 
@@ -101,6 +104,11 @@ class Device(abc.ABC):
         self._add_queue(name)
         return self.queues[name]
 
+    @property
+    def write_back_queue(self) -> CommandQueue:
+        """A copy queue for copies to the host, made when first asked for: a link carries both directions at once."""
+        return self.queues.get(WRITE_BACK) or self.create_queue(WRITE_BACK)
+
     def create_fence(self, name: str | None = None) -> Fence:
         """A fence at 0. Raises `StreamError` if one of that name was created before: the two would be one counter."""
         name = plain_name(name, "a fence") if name is not None else self.fresh_name("fence")
@@ -120,6 +128,10 @@ class Device(abc.ABC):
     def create_readback_heap(self, size: int, name: str | None = None) -> ReadbackHeap:
         """``size`` bytes of pinned host memory that queues copy into and the host reads."""
         return self._create(ReadbackHeap, size, name)
+
+    def create_host_heap(self, size: int, name: str | None = None) -> HostHeap:
+        """``size`` bytes of pinned host memory that both the host and queues read and write."""
+        return self._create(HostHeap, size, name)
 
     def map_upload_heap(self, source: str, name: str | None = None) -> MappedHeap:
         """An upload heap that is the bytes of ``source`` themselves: queues copy from where they are.

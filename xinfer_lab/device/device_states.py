@@ -40,9 +40,9 @@ class _InCall:
 class DeviceStates:
     """Buffer states as the device sees them, record by record.
 
-    Every default-heap buffer starts each call in COMMON; ``record.call`` says which commands are one call, and the
-    calls of a queue are numbered upwards. ``direct`` names the queues that may use any state (it is read each time,
-    so it may grow); all others are copy queues.
+    Every buffer whose heap has no fixed state starts each call in COMMON; ``record.call`` says which commands are one
+    call, and the calls of a queue are numbered upwards. ``direct`` names the queues that may use any state (it is read
+    each time, so it may grow); all others are copy queues.
     """
 
     def __init__(self, kernels: KernelTable, direct: Collection[str] = (DIRECT,)) -> None:

@@ -13,7 +13,7 @@ from xinfer_lab.device.errors import FenceError
 from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.kernels import CLOSURE, closure_kernel
 from xinfer_lab.device.records import Copy, Dispatch, Record, Scalar, Signal, Span, Transition, View, Wait
-from xinfer_lab.device.states import required_states
+from xinfer_lab.device.states import FIXED_STATES, required_states
 
 if TYPE_CHECKING:
     from xinfer_lab.device.device import Device
@@ -205,7 +205,7 @@ class CommandList:
         self._require_open()
         device = self.device
         for name, state in required_states(record, device.kernels).items():
-            if device.heap_of(name) == "default" and (barrier := device.tracker.use(name, state)):
+            if device.heap_of(name) not in FIXED_STATES and (barrier := device.tracker.use(name, state)):
                 self._barrier(name, *barrier)
         self.append(record)
 

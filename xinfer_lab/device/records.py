@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 __all__ = [
+    "DEVICE_TO_HOST",
     "DTYPE_BYTES",
     "HEAPS",
     "HOST",
+    "HOST_TO_DEVICE",
     "MAX_NAME",
     "MAX_TEXT",
     "RECORD_TYPES",
@@ -41,8 +43,12 @@ __all__ = [
 HOST = "host"
 """The lane of everything the host does itself."""
 
-HEAPS = ("default", "upload", "readback")
-"""Default heap = device memory; upload and readback heaps = pinned host memory, written or read by the host."""
+HEAPS = ("default", "upload", "readback", "custom")
+"""Default heap = device memory; upload and readback heaps = pinned host memory, written or read by the host. A custom
+heap is pinned host memory that the host writes and reads, and that queues copy from and into."""
+
+HOST_TO_DEVICE, DEVICE_TO_HOST = ("upload", "custom"), ("readback", "custom")
+"""The heaps in host memory that queues copy from, and those that they copy into."""
 
 MAX_NAME, MAX_TEXT = 256, 1024
 """Characters: of a name (a buffer, fence, queue, kernel, source, a parameter's text), and of a label or source line."""
@@ -146,7 +152,7 @@ class Free(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostWrite(Record):
-    """The host writes ``source`` into ``dst``, a span of an upload heap, now (not in a queue's order)."""
+    """The host writes ``source`` into ``dst``, a span of an upload or custom heap, now (not in a queue's order)."""
 
     op: ClassVar[str] = "host_write"
     dst: Span
@@ -155,7 +161,8 @@ class HostWrite(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRead(Record):
-    """The host reads ``src``, a span of a readback heap, now. ``digest``: BLAKE2b-128 of what it saw, or ''."""
+    """The host reads ``src``, a span of a readback or custom heap, now. ``digest``: BLAKE2b-128 of what it saw, or
+    ''."""
 
     op: ClassVar[str] = "host_read"
     src: Span

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from xinfer_lab.device.errors import BufferRangeError, EarlyWait, FenceError, StreamError
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import (
+    DEVICE_TO_HOST,
     DTYPE_BYTES,
     HOST,
+    HOST_TO_DEVICE,
     Allocate,
     AssumeCommon,
     Copy,
@@ -64,7 +66,7 @@ class StreamRules:
             case Free():
                 self._living(record.buffer, "freed")
             case HostWrite():
-                if (source := self._inside(record.dst, "upload", "written by the host").mapped) != "":
+                if (source := self._inside(record.dst, HOST_TO_DEVICE, "written by the host").mapped) != "":
                     raise BufferRangeError(
                         f"{record.dst.buffer!r} is the source {source!r} itself, mapped: the host cannot write there"
                     )
@@ -74,7 +76,7 @@ class StreamRules:
                         f"({record.dst.size} bytes)"
                     )
             case HostRead():
-                self._inside(record.src, "readback", "read by the host")
+                self._inside(record.src, DEVICE_TO_HOST, "read by the host")
             case AssumeCommon():
                 self._living(record.buffer, "assumed to be in COMMON")
             case Copy():
@@ -82,8 +84,8 @@ class StreamRules:
             case Dispatch():
                 self._check_dispatch(record)
             case Transition():
-                if self._living(record.buffer, "transitioned").heap != "default":
-                    raise BufferRangeError(f"{record.buffer!r} is not on the default heap: its state is fixed")
+                if (heap := self._living(record.buffer, "transitioned").heap) in ("upload", "readback"):
+                    raise BufferRangeError(f"{record.buffer!r} is on the {heap} heap: its state is fixed")
                 self._check_call(record.call, record.queue)
             case Signal():
                 self._check_signal(record)
@@ -115,14 +117,14 @@ class StreamRules:
             )
         raise BufferRangeError(f"there is no buffer {name!r} to be {verb}; living: {', '.join(self.buffers) or 'none'}")
 
-    def _inside(self, span: Span, heap: str | None, verb: str) -> Allocate:
+    def _inside(self, span: Span, heaps: tuple[str, ...], verb: str) -> Allocate:
         buffer = self._living(span.buffer, verb)
-        if heap is not None and buffer.heap != heap:
+        if heaps and buffer.heap not in heaps:
             hint = {
                 "upload": "the host writes upload heaps only; a queue copies from there into device memory",
                 "readback": "the host reads readback heaps only; a queue copies device memory into one first",
                 "default": "kernels work on device memory only; copy the bytes into a default-heap buffer first",
-            }[heap]
+            }[heaps[0]]
             raise BufferRangeError(f"{span.buffer!r} is on the {buffer.heap} heap and cannot be {verb}: {hint}")
         if span.size <= 0:
             raise BufferRangeError(f"{span} cannot be {verb}: it holds no bytes; ask for at least one")
@@ -146,9 +148,9 @@ class StreamRules:
     def _check_copy(self, record: Copy) -> None:
         if record.dst.size != record.src.size:
             raise BufferRangeError(f"a copy needs equal sizes: {record.dst} <- {record.src}")
-        if self._inside(record.dst, None, "copied to").heap == "upload":
+        if self._inside(record.dst, (), "copied to").heap == "upload":
             raise BufferRangeError(f"a queue cannot copy into the upload heap {record.dst.buffer!r}")
-        if self._inside(record.src, None, "copied from").heap == "readback":
+        if self._inside(record.src, (), "copied from").heap == "readback":
             raise BufferRangeError(f"a queue cannot copy from the readback heap {record.src.buffer!r}")
         if record.dst.overlaps(record.src):
             raise BufferRangeError(f"a copy cannot overlap itself: {record.dst} <- {record.src}")
@@ -157,9 +159,8 @@ class StreamRules:
     def _check_dispatch(self, record: Dispatch) -> None:
         kernel = self.kernels[record.kernel]
         for name, view in record.operands.items():
-            held = self.buffers.get(view.buffer)
-            heap = "upload" if name in kernel.from_host and held and held.heap == "upload" else "default"
-            self._inside(view.span, heap, f"operand {name!r} of kernel {record.kernel!r}")
+            heaps = ("default", *HOST_TO_DEVICE) if name in kernel.from_host else ("default",)
+            self._inside(view.span, heaps, f"operand {name!r} of kernel {record.kernel!r}")
             if view.offset % DTYPE_BYTES[view.dtype]:
                 raise BufferRangeError(f"operand {name!r}: offset {view.offset} is not a multiple of its {view.dtype}")
         kernel.check(record.operands, record.params)

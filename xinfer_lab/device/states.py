@@ -99,7 +99,8 @@ class StateTracker:
     It remembers the last state that was recorded for each buffer. The end of a call on the direct queue returns what
     that call touched to COMMON: whatever the direct queue does next finds it so. What a call on another queue touched
     keeps its state here, since the host cannot know that the call is over; `assume_common` says so, once the direct
-    queue waits for that queue's fence. Buffers of upload and readback heaps never change and are not tracked.
+    queue waits for that queue's fence. Buffers of upload and readback heaps never change and are not
+    tracked; those of a custom heap are as those of the default heap.
     """
 
     def __init__(self, direct: str = DIRECT) -> None:
@@ -112,7 +113,7 @@ class StateTracker:
         self._promoted: set[str] = set()
 
     def allocate(self, buffer: str, heap: str) -> None:
-        """``buffer`` was created on ``heap``: in COMMON on the default heap, in a fixed state on the others."""
+        """``buffer`` was created on ``heap``: in a fixed state on upload and readback heaps, else in COMMON."""
         self.free(buffer)
         if heap in FIXED_STATES:
             self._fixed[buffer] = FIXED_STATES[heap]

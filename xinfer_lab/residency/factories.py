@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from xinfer_lab.device.device import Device
+from xinfer_lab.paging.extent import PAGE_BYTES
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.source import LayerSource
@@ -25,6 +26,7 @@ __all__ = [
     "SourceFactory",
     "compressed_layers",
     "effective_pool",
+    "paged_layers",
     "planned_layers",
     "resident_layers",
     "serial_layers",
@@ -118,6 +120,35 @@ def serial_layers(
         layers = range(config.num_hidden_layers)
         host = open_host(host_memory, device, weights, layers, on_layer=on_layer, on_tier=on_tier)
         return SerialLayers(device, layer_layout(config), config.dtype, host, len(layers))
+
+    return make
+
+
+def paged_layers(
+    size: int,
+    policy: str = "clock",
+    page_bytes: int = PAGE_BYTES,
+    on_layer: Progress | None = None,
+    *,
+    ahead: int = 1,
+) -> SourceFactory:
+    """Layers in a page pool of ``size`` bytes of device memory, beside a pinned copy of all of them.
+
+    ``policy``: a name of `xinfer_lab.paging.policy.open_policy`. Raises `RequestError` where two layers do not fit.
+    """
+    from xinfer_lab.paging.pool import HybridMemoryPool
+    from xinfer_lab.residency.paged import PagedLayers, frames_for, layer_pages
+
+    def make(device: Device, weights: ModelWeights) -> LayerSource:
+        config = weights.config
+        layout, layers = layer_layout(config), config.num_hidden_layers
+        frames = frames_for(layout, size, page_bytes)
+        pages = layers * layer_pages(layout, page_bytes)
+        pool = HybridMemoryPool(
+            device, frames=min(frames, pages), pages=pages, page_bytes=page_bytes, policy=policy,
+            name=device.fresh_name("pool"),
+        )  # fmt: skip
+        return PagedLayers(pool, layout, config.dtype, layers, ahead=ahead, on_layer=on_layer)
 
     return make
 

@@ -1,7 +1,8 @@
 """The kernels of a Qwen2 forward pass: the layer maths of `xinfer_lab.qwen2` with their declarations for a device.
 
-Importing this module registers ``embed``, ``decoder_layer``, ``lm_head`` and, from `xinfer_lab.residency.codec.kernel`,
-``decode_exponents``: a device knows the kernels that were registered before it was made. Declared accesses are exact:
+Importing this module registers ``embed``, ``decoder_layer``, ``lm_head``, from `xinfer_lab.residency.codec.kernel`
+``decode_exponents``, and those of `xinfer_lab.residency.kv_kernels`: a device knows the kernels that were registered
+before it was made. Declared accesses are exact:
 weights without the padding between them, the cache by the tokens that are read and written.
 
 Their workspace is what a GPU needs, with whichever attention backend it has; an emulated device counts that too, since
@@ -23,9 +24,19 @@ from xinfer_lab.qwen2 import costs, layers
 from xinfer_lab.qwen2.attention import RECENT_GPU, DeviceTraits
 from xinfer_lab.qwen2.layers import LayerSpec
 from xinfer_lab.residency.codec.kernel import DECODE_EXPONENTS
+from xinfer_lab.residency.kv_kernels import GATHER_PAGES, SCATTER_PAGES
 from xinfer_lab.residency.operands import exactly, operand, shape, want
 
-__all__ = ["DECODER_LAYER", "DECODE_EXPONENTS", "EMBED", "LAYER_WEIGHTS", "LM_HEAD", "layer_params"]
+__all__ = [
+    "DECODER_LAYER",
+    "DECODE_EXPONENTS",
+    "EMBED",
+    "GATHER_PAGES",
+    "LAYER_WEIGHTS",
+    "LM_HEAD",
+    "SCATTER_PAGES",
+    "layer_params",
+]
 
 _FLOATS = ("float32", "float16", "bfloat16")
 LAYER_WEIGHTS = (

@@ -22,6 +22,7 @@ from xinfer_lab.device.records import View
 from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
+from xinfer_lab.residency.cache import CacheFactory, cache_shape, contiguous_cache
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import (
     MIN_POOL,
@@ -50,9 +51,9 @@ class QwenModel:
 
     ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one
     forward pass (default: the whole context); ``positions`` is how many last positions get logits (None: all of a
-    chunk); with ``host_embedding`` the embedding stays in host memory (see `OutsideWeights`). All device memory is
-    allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The workspace of kernels comes on top of
-    it, and is counted when a pass first needs it.
+    chunk); with ``host_embedding`` the embedding stays in host memory (see `OutsideWeights`); ``make_cache`` makes the
+    cache. All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The workspace
+    of kernels comes on top of it, and is counted when a pass first needs it.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class QwenModel:
         chunk: int | None = None,
         positions: int | None = 1,
         host_embedding: bool = False,
+        make_cache: CacheFactory = contiguous_cache,
     ) -> None:
         config = weights.config
         context = min(DEFAULT_CONTEXT, config.max_position_embeddings) if context is None else context
@@ -93,7 +95,7 @@ class QwenModel:
         device.sources.mount(weights)
         try:
             with all_or_nothing(device):
-                self._allocate(host_embedding)
+                self._allocate(host_embedding, make_cache)
                 self.source = make_source(device, weights)
         except BaseException:
             device.sources.unmount(weights)
@@ -259,19 +261,22 @@ class QwenModel:
             self._finish()
 
     def _run_layer(self, layer: int, hidden: View) -> None:
+        tokens = hidden.shape[1]
+        kv = self.cache.ensure(layer, self.position, tokens)
         weights = self.source.ensure(layer)
         try:
             with self.device.direct_queue.record(f"layer {layer}") as commands:
-                self._dispatch_layer(commands, layer, hidden, weights)
+                self._dispatch_layer(commands, layer, hidden, kv, weights)
         finally:
             self.source.release(layer)
+        self.cache.release(layer, self.position, tokens)
 
-    def _dispatch_layer(self, commands: CommandList, layer: int, hidden: View, weights: LayerWeights) -> None:
+    def _dispatch_layer(self, commands: CommandList, layer: int, hidden: View, kv: View, weights: LayerWeights) -> None:
         commands.dispatch(
             "decoder_layer",
             params=layer_params(layer_spec(self.config, layer), self.position),
             hidden=hidden,
-            kv=self._kv[layer],
+            kv=kv,
             **weights.views,  # type: ignore[arg-type]  # no tensor is called label or params
         )
 
@@ -341,10 +346,11 @@ class QwenModel:
     def reset(self) -> None:
         """Forget all tokens so far: the next forward pass starts a new sequence."""
         self.position = 0
+        self.cache.reset()
 
     # Memory
 
-    def _allocate(self, host_embedding: bool) -> None:
+    def _allocate(self, host_embedding: bool, make_cache: CacheFactory) -> None:
         config, device = self.config, self.device
         itemsize, rows = config.dtype.itemsize, self.batch * self.chunk
         self._outside = OutsideWeights(device, config, host_embedding=host_embedding)
@@ -353,12 +359,7 @@ class QwenModel:
         self._hidden = self._keep(device.create_buffer(rows * config.hidden_size * itemsize, "hidden"))
         logits_bytes = self.batch * self.positions * config.vocab_size * itemsize
         self._logits_buffer = self._keep(device.create_buffer(logits_bytes, "logits"))
-        shape = (2, self.context, self.batch, config.num_key_value_heads, config.head_dim)
-        kv_bytes = 2 * self.context * self.batch * config.num_key_value_heads * config.head_dim * itemsize
-        self._kv = [
-            self._keep(device.create_buffer(kv_bytes, f"kv[{layer}]")).view(config.dtype, shape)
-            for layer in range(config.num_hidden_layers)
-        ]
+        self.cache = make_cache(device, cache_shape(config, self.batch, self.context))
         self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
         self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
         self._done = device.create_fence(device.fresh_name("done"))
@@ -378,6 +379,7 @@ class QwenModel:
         self._closed = True
         self.source.close()
         self._finish()
+        self.cache.close()
         for buffer in self._buffers:
             buffer.free()
         self._buffers = []

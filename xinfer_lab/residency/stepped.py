@@ -84,12 +84,14 @@ class SteppedModel(QwenModel):
     """A `QwenModel` that lets its `StepRing` say when, and in which list, each layer is computed."""
 
     def _run_layer(self, layer: int, hidden: View) -> None:
+        kv = self.cache.ensure(layer, self.position, hidden.shape[1])
+
         def compute(slot: LayerSlot, commands: CommandList | None = None) -> None:
             if commands is not None:
-                self._dispatch_layer(commands, layer, hidden, slot.holding(layer))
+                self._dispatch_layer(commands, layer, hidden, kv, slot.holding(layer))
                 return
             with self.device.direct_queue.record(f"layer {layer}") as own:
-                self._dispatch_layer(own, layer, hidden, slot.holding(layer))
+                self._dispatch_layer(own, layer, hidden, kv, slot.holding(layer))
 
         ring: Any = self.source
         ring.run(compute)

@@ -7,7 +7,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from xinfer_lab.device.errors import format_bytes
-from xinfer_lab.device.records import Allocate, Copy, Free, HostRead, HostWait, HostWrite, Signal, Span
+from xinfer_lab.device.records import (
+    HOST_TO_DEVICE,
+    Allocate,
+    Copy,
+    Free,
+    HostRead,
+    HostWait,
+    HostWrite,
+    Signal,
+    Span,
+)
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.rules import Rule
 
@@ -24,7 +34,7 @@ def pins(planned: Callable[[Evidence], int], besides: frozenset[str] = frozenset
         living: dict[str, int] = {}
         most, at = 0, 0
         for index, record in enumerate(evidence.stream):
-            if isinstance(record, Allocate) and record.heap == "upload" and record.buffer not in besides:
+            if isinstance(record, Allocate) and record.heap in HOST_TO_DEVICE and record.buffer not in besides:
                 living[record.buffer] = record.size
             elif isinstance(record, Free):
                 living.pop(record.buffer, None)

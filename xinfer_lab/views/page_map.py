@@ -1,0 +1,201 @@
+"""The page map: a grid of frames over uses, with the page that each holds, and what moved in between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from xinfer_lab.device.device import KERNELS
+from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.records import Record
+from xinfer_lab.views.legend import LegendItem, draw_legend
+from xinfer_lab.views.page_history import FrameContent, PageUse, page_history
+from xinfer_lab.views.picture import Picture
+from xinfer_lab.views.svg import document, element, fit, sentence, text
+from xinfer_lab.views.theme import HUES, ThemeName, definitions, stylesheet
+
+__all__ = ["page_map"]
+
+_CELL, _ROW, _GUTTER, _STRIPE = 38.0, 32.0, 124.0, 7.0
+MOST_BANDS, MOST_ROWS = 4, 32
+"""The map wraps into at most so many bands of columns, and draws at most so many rows; the rest is in the table."""
+
+Row = tuple[int, ...]
+
+
+def page_map(
+    stream: Iterable[Record],
+    *,
+    title: str,
+    page_bytes: int,
+    pool: str = "pool",
+    kernels: KernelTable = KERNELS,
+    first: int = 0,
+    last: int | None = None,
+    width: int = 960,
+    theme: ThemeName = "auto",
+) -> Picture:
+    """Which page is in which frame each time frames are used, in issue order (see `page_history`).
+
+    Neighbouring frames that always hold the same extent are one row. Below each column stands how many extents were
+    fetched and written back since the one before. ``first`` and ``last`` choose uses by number, as a slice does. Raises
+    ValueError below 320 pixels.
+    """
+    if width < 320:
+        raise ValueError(
+            f"a page map needs at least 320 pixels of width, not {width}; choose fewer uses with first and last"
+        )
+    uses = page_history(stream, page_bytes, pool=pool, kernels=kernels)
+    rows = _rows(uses)
+    chosen = list(enumerate(uses))[first:last]
+    columns = int((width - _GUTTER - 16) / _CELL)
+    drawn = chosen[: columns * MOST_BANDS]
+    alt = f"{sentence(title)} {_describe(uses, rows)}"
+    notes = []
+    if len(drawn) < len(uses):
+        notes.append(f"{len(drawn)} of {len(uses)} uses are drawn; the table has them all (first, last choose others).")
+    if len(rows) > MOST_ROWS:
+        notes.append(f"{MOST_ROWS} of {len(rows)} rows of frames are drawn; the table has them all.")
+    svg = _draw(drawn, rows[:MOST_ROWS], _hues(uses), columns, title, alt, width, theme)
+    head = (
+        "use",
+        "what",
+        "record",
+        "fetched before",
+        "written back before",
+        *(f"{_frames(row)} holds" for row in rows),
+    )
+    return Picture(title, svg, alt, head, tuple(_table_row(n, use, rows) for n, use in enumerate(uses)), tuple(notes))
+
+
+def _rows(uses: Sequence[PageUse]) -> list[Row]:
+    """Frames by rows: neighbours that hold the same and are used together all along."""
+    rows: list[list[int]] = []
+    histories: list[object] = []
+    for frame in sorted({frame for use in uses for frame in use.contents}):
+        history = [(use.contents.get(frame), frame in use.frames) for use in uses]
+        if rows and rows[-1][-1] == frame - 1 and histories[-1] == history:
+            rows[-1].append(frame)
+        else:
+            rows.append([frame])
+            histories.append(history)
+    return [tuple(row) for row in rows]
+
+
+def _frames(row: Row) -> str:
+    return f"frame {row[0]}" if len(row) == 1 else f"frames {row[0]}-{row[-1]}"
+
+
+def _short(name: str) -> str:
+    """What fits into a cell: the numbers of a name, else its beginning."""
+    return ".".join(re.findall(r"\d+", name)) or name[:4]
+
+
+def _hues(uses: Sequence[PageUse]) -> dict[str, int]:
+    names = dict.fromkeys(held.name for use in uses for held in use.contents.values())
+    return {name: place % len(HUES) for place, name in enumerate(names)}
+
+
+def _table_row(number: int, use: PageUse, rows: Sequence[Row]) -> tuple[str, ...]:
+    cells = []
+    for row in rows:
+        held = use.contents.get(row[0])
+        if held is None:
+            cells.append("nothing")
+            continue
+        state = "in use" if row[0] in use.frames else "used before" if held.used else "not used yet"
+        cells.append(f"{held.name} ({state}{', dirty' if held.dirty else ''})")
+    return (str(number), use.what, str(use.record), ", ".join(use.fetched), ", ".join(use.saved), *cells)
+
+
+def _describe(uses: Sequence[PageUse], rows: Sequence[Row]) -> str:
+    if not uses:
+        return "No frame is ever used."
+    fetched = sum(len(use.fetched) for use in uses)
+    saved = sum(len(use.saved) for use in uses)
+    there = sum(not use.fetched for use in uses)
+    names = len(_hues(uses))
+    return (
+        f"{_count(names, 'extent')} through {_count(sum(map(len, rows)), 'frame')}, {_count(len(uses), 'use')}: "
+        f"{_count(fetched, 'copy', 'copies')} to the device, {_count(saved, 'copy', 'copies')} back; "
+        f"{_count(there, 'use comes', 'uses come')} without a copy to the device since the one before."
+    )
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _draw(
+    drawn: Sequence[tuple[int, PageUse]],
+    rows: Sequence[Row],
+    hues: dict[str, int],
+    columns: int,
+    title: str,
+    alt: str,
+    width: int,
+    theme: ThemeName,
+) -> str:
+    parts = [text(12, 26, fit((title,), width - 24, 18.0), font_size=18.0, class_="strong")]
+    used = sorted(set(hues.values()))
+    items: list[LegendItem] = [(f"slot {used[0]}", "in use: a colour for each extent")] if used else []
+    items += [("outline", "fetched, not used yet"), ("band", "used before")]
+    if any(held.dirty for _, use in drawn for held in use.contents.values()):
+        items.append(("plain", "dirty: to be written back"))
+    legend, height = draw_legend(items if drawn else [], 12, width - 12, 40)
+    parts += legend
+    top = 40 + height + 8
+    for begin in range(0, len(drawn), columns):
+        parts += _band(drawn[begin : begin + columns], rows, hues, top)
+        top += 26 + len(rows) * _ROW + 52
+    if not drawn:
+        parts.append(text(12, top + 12, "no uses of a frame", font_size=14.0, class_="muted"))
+        top += 30
+    paper = element("rect", class_="paper", width=width, height=top, rx=6)
+    return document(
+        "\n".join([paper, *parts]),
+        width=width,
+        height=top,
+        title=title,
+        description=alt,
+        style=stylesheet(theme, used),
+        definitions=definitions(used),
+    )
+
+
+def _band(uses: Sequence[tuple[int, PageUse]], rows: Sequence[Row], hues: dict[str, int], top: float) -> list[str]:
+    parts = [text(_GUTTER - 10, top + 16, "use", font_size=13.0, text_anchor="end", class_="muted")]
+    body = top + 24
+    below = body + len(rows) * _ROW
+    for place, row in enumerate(rows):
+        y = body + place * _ROW + _ROW / 2 + 4
+        parts.append(text(_GUTTER - 10, y, _frames(row), font_size=13.0, text_anchor="end", class_="strong"))
+    for words, y in (("fetched before", below + 16), ("written back", below + 34)):
+        parts.append(text(_GUTTER - 10, y, words, font_size=12.0, text_anchor="end", class_="muted"))
+    for column, (number, use) in enumerate(uses):
+        x = _GUTTER + column * _CELL
+        middle = x + _CELL / 2
+        parts.append(text(middle, top + 16, number, font_size=12.0, text_anchor="middle", class_="muted"))
+        for place, row in enumerate(rows):
+            held = use.contents.get(row[0])
+            parts.append(_cell(held, row[0] in use.frames, hues, x, body + place * _ROW))
+        for moved, y in ((use.fetched, below + 16), (use.saved, below + 34)):
+            if moved:
+                parts.append(text(middle, y, len(moved), font_size=12.5, text_anchor="middle", class_="strong"))
+    return parts
+
+
+def _cell(held: FrameContent | None, in_use: bool, hues: dict[str, int], x: float, y: float) -> str:
+    box = {"x": x + 1.5, "y": y + 1.5, "width": _CELL - 3, "height": _ROW - 3, "rx": 3.0}
+    if held is None:
+        return element("rect", class_="band", **box)
+    hue = hues[held.name]
+    words = {"font_size": 12.5, "text_anchor": "middle", "class_": "strong" if in_use else "muted"}
+    parts = [element("rect", class_=f"s{hue}" if in_use else "band" if held.used else "outline", **box)]
+    if in_use:
+        stripe = {"x": x + 2.5, "y": y + _ROW - _STRIPE - 2.5, "width": _CELL - 5, "height": _STRIPE}
+        parts.append(element("rect", fill_url=f"slot{hue}", **stripe))
+    if held.dirty:
+        parts.append(element("rect", class_="plain", x=x + _CELL - 10, y=y + 3.5, width=6, height=6, rx=1.0))
+    parts.append(text(x + _CELL / 2, y + (_ROW - _STRIPE) / 2 + 5, _short(held.name), **words))
+    return "".join(parts)
