@@ -1,9 +1,9 @@
 """nbgrader's configuration for this course: solutions/ is the source, labs/ is what students get."""
 
-from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
-from nbgrader.preprocessors import ClearHiddenTests
+from nbgrader.converters import Autograde, GenerateAssignment
 
 from xinfer_lab.course.clear_answers import ClearAnswers
+from xinfer_lab.course.feedback.exporter import FeedbackExporter, FeedbackPage, FeedbackPoints
 from xinfer_lab.course.preprocessors import SubmissionExporter, TransplantAnswers, VerifiedMarks
 from xinfer_lab.course.renamed import take_renamed
 
@@ -31,8 +31,10 @@ c.Autograde.autograde_preprocessors = [
 ]
 c.VerifiedMarks.sandbox = "auto"
 
-# What a student gets back shows no hidden test.
-c.GenerateFeedback.preprocessors = [*GenerateFeedback.preprocessors.default_args[0], ClearHiddenTests]
+# What a student gets back: what was expected, what happened and why, without hidden tests and without anything from
+# another host.
+c.GenerateFeedback.exporter_class = FeedbackExporter
+c.GenerateFeedback.preprocessors = [FeedbackPoints, FeedbackPage]
 
 # For `nbgrader validate`, which runs a notebook. A busy machine must not cost points.
 c.Execute.timeout = 300

@@ -7,15 +7,21 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
+from tests.html_rules import PageReader, active, loaded
 from tests.marking import Course, code, hand_in, notebook
 from tests.project import ROOT
+from xinfer_lab.commands.faults import CommandError
+from xinfer_lab.commands.feedback import feedback
 from xinfer_lab.course.nbgrader_process import nbgrader_environment, run_nbgrader
 
 LAB = "lab9-small"
@@ -34,11 +40,17 @@ class Class(Course):
         shutil.copy(ROOT / "nbgrader_config.py", self.root)
         self.nbgrader("generate_assignment", LAB)
 
-    def nbgrader(self, *arguments: str) -> str:
+    def own(self) -> dict[str, str]:
         own = {"JUPYTER_CONFIG_DIR": str(self.root / "jupyter"), "IPYTHONDIR": str(self.root / "ipython")}
         paths = [str(self.package.parent), os.environ.get("PYTHONPATH", "")]
         own["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-        return run_nbgrader(self.root, *arguments, environment=own)
+        return own
+
+    def environment(self) -> dict[str, str]:
+        return {**nbgrader_environment(self.root), **self.own()}
+
+    def nbgrader(self, *arguments: str) -> str:
+        return run_nbgrader(self.root, *arguments, environment=self.own())
 
     def submit(self, student: str, content: object, name: str = "lab.ipynb") -> None:
         folder = self.root / "submitted" / student / LAB
@@ -86,7 +98,7 @@ def claims_points() -> list[dict]:
     for cell in listed:
         if cell["id"] == "check-double":
             cell["metadata"]["nbgrader"] |= {"points": 100, "grade": False}
-            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "passed"}]
+            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "all passed, says its author"}]
     return listed
 
 
@@ -183,9 +195,98 @@ def test_feedback_shows_reasons_and_no_hidden_test(marked: Class) -> None:
     assert "HIDDEN" not in page and "seed=None" not in page and "seed</span>" not in page
 
 
+STUDENTS = [
+    "right",
+    "unfilled",
+    "duplicated",
+    "edited",
+    "stripped",
+    "claims",
+    "cut-off",
+    "empty",
+    "no-cells",
+    "renamed",
+]
+
+
+@pytest.mark.parametrize("student", [*STUDENTS, "dies", "old-marks", "noisy"])
+def test_feedback_loads_nothing_runs_nothing_and_leaves_no_zero_bare(student: str, marked: Class) -> None:
+    page = PageReader(marked.feedback(student))
+    assert loaded(page) == [] and active(page) == []
+    for name, score in marked.scores(student).items():
+        if score == 0 and name != "written":
+            lost = page.text.split(f"lab9.{name.removeprefix('check-')}:")[1].split("Your work")[0]
+            assert any(word in lost for word in ("expected", "got", "next")), lost
+
+
+def test_feedback_shows_what_the_notebook_printed_as_text(marked: Class) -> None:
+    assert "<b>hm</b>" in PageReader(marked.feedback("noisy")).text
+
+
+def test_formgraders_button_and_the_command_write_the_page_with_what_a_person_gave(marked: Class) -> None:
+    with warnings.catch_warnings(), patch.dict(os.environ, nbgrader_environment(marked.root)):
+        warnings.simplefilter("ignore")  # SQLAlchemy's and nbgrader's own
+        from nbgrader.api import Gradebook
+
+        with Gradebook(f"sqlite:///{marked.root / 'gradebook.db'}") as gradebook:
+            gradebook.find_grade("written", "lab", LAB, "claims").manual_score = 2
+            gradebook.find_grade("check-double", "lab", LAB, "claims").manual_score = 1
+            gradebook.find_comment("written", "lab", LAB, "claims").manual_comment = "Say *why*."
+            gradebook.db.commit()
+    before = marked.feedback("claims")
+    # As Formgrader does it: its handlers load the configuration and call this.
+    button = (
+        "from nbgrader.apps import NbGrader; from nbgrader.apps.api import NbGraderAPI; app = NbGrader(); "
+        f"app.load_config_file(); done = NbGraderAPI(config=app.config).generate_feedback({LAB!r}, 'claims', True); "
+        "assert done['success'], done"
+    )
+    subprocess.run([sys.executable, "-c", button], cwd=marked.root, env=marked.environment(), check=True, timeout=300)
+    by_button = marked.feedback("claims")
+    words = PageReader(by_button).text
+    assert "not read yet" in PageReader(before).text and "read by a person, 2 of 3 points" in words
+    assert "A person set these points to 1; marking gave 0." in words
+    assert "<em>why</em>" in by_button
+    assert feedback(LAB, students=["claims"], root=marked.root) == 0
+    assert marked.feedback("claims") == by_button
+
+
+def test_the_command_says_who_has_no_page_and_why(marked: Class, capsys: pytest.CaptureFixture[str]) -> None:
+    assert feedback(LAB, students=["right", "absent"], root=marked.root) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "feedback/right/lab9-small/lab.html" in said.replace("\\", "/")
+    assert "no page: no marked notebook of lab9-small is there; mark it first" in said
+    assert "Feedback for 1 of 2." in said
+
+
+def test_a_notebook_that_gives_no_page_costs_no_other_student_his(
+    marked: Class, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = marked.root / "autograded" / "renamed" / LAB / "lab.ipynb"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["cells"] = [cell for cell in content["cells"] if cell["id"] != "setup"]
+    path.chmod(0o644)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert feedback(LAB, students=[], root=marked.root) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"Feedback for {len(STUDENTS) + 2} of {len(STUDENTS) + 3}." in said and "mark it anew" in said
+
+
+@pytest.mark.parametrize(
+    ("lab", "root", "words"),
+    [
+        (LAB, "", "is no course"),
+        ("lab7-none", "course", "there is no lab 'lab7-none'; there are lab9-small, lab9-stream"),
+        ("lab9-stream", "course", "nothing of lab9-stream is marked yet"),
+    ],
+)
+def test_the_command_refuses_what_is_not_there(lab: str, root: str, words: str, marked: Class) -> None:
+    with pytest.raises(CommandError, match=re.escape(words)):
+        feedback(lab, students=[], root=marked.root.parent / root)
+
+
 def test_nothing_is_left_of_the_submissions_own_outputs(marked: Class) -> None:
     outputs = [cell["outputs"] for cell in marked.marked("claims") if cell["cell_type"] == "code"]
-    assert '"passed"' not in json.dumps(outputs)
+    assert "says its author" not in json.dumps(outputs)
 
 
 def test_the_log_says_how_far_students_code_was_kept_apart(marked: Class) -> None:

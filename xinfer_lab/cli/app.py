@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from xinfer_lab.cli import classes, machine, models, sizes
+from xinfer_lab.cli import classes, instructors, machine, models, sizes
 from xinfer_lab.commands.faults import fault_sentence
 
 __all__ = ["Command", "Commands", "app", "main"]
@@ -98,6 +98,9 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "release": classes.release,
     "autograde": classes.autograde,
     "export": classes.export,
+    "feedback": instructors.feedback,
+    "dispute": instructors.dispute,
+    "replay": instructors.replay,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)

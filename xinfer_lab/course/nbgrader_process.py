@@ -9,7 +9,15 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["nbgrader_environment", "run_nbgrader"]
+__all__ = ["NbgraderError", "nbgrader_environment", "run_nbgrader"]
+
+
+class NbgraderError(RuntimeError):
+    """nbgrader ended with another status than 0. The message has its last words; ``log`` has all of them."""
+
+    def __init__(self, step: str, status: int, log: str) -> None:
+        super().__init__(f"nbgrader {step} ended with status {status}:\n{log[-4000:]}")
+        self.log = log
 
 
 def nbgrader_environment(root: Path) -> dict[str, str]:
@@ -30,8 +38,7 @@ def nbgrader_environment(root: Path) -> dict[str, str]:
 def run_nbgrader(root: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
     """Run ``nbgrader ARGUMENTS`` in ``root`` and return what it logged; blocks until it is done.
 
-    ``environment`` adds to `nbgrader_environment`. Raises RuntimeError, with nbgrader's last words, for a status
-    other than 0.
+    ``environment`` adds to `nbgrader_environment`. Raises `NbgraderError` for a status other than 0.
     """
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", *arguments],
@@ -42,5 +49,5 @@ def run_nbgrader(root: Path, *arguments: str, environment: Mapping[str, str] | N
         check=False,
     )
     if done.returncode != 0:
-        raise RuntimeError(f"nbgrader {arguments[0]} ended with status {done.returncode}:\n{done.stderr[-4000:]}")
+        raise NbgraderError(arguments[0], done.returncode, done.stderr)
     return done.stderr

@@ -10,7 +10,13 @@ from nbformat import NotebookNode, v4
 from xinfer_lab.course.transplant import Origin, Placed
 from xinfer_lab.course.verdict import Marking, Status, Verdict
 
-__all__ = ["cell_outputs", "notes_text", "unmarked"]
+__all__ = ["NOTES", "cell_outputs", "notes_text", "unmarked", "verdict_under"]
+
+KEY = "xinfer_lab"
+"""Where in the metadata of an output the verdict is, as data."""
+
+NOTES = "marking-notes"
+"""The id of the cell at the top of a marked notebook that holds the notes."""
 
 
 def _output(kind: str, **fields: object) -> NotebookNode:
@@ -39,14 +45,23 @@ def cell_outputs(placed: Placed, place: int, marking: Marking) -> list[NotebookN
 def _verdict_outputs(verdict: Verdict) -> list[NotebookNode]:
     report = verdict.report
     assert report is not None
+    data = {"text/plain": str(report) if verdict.status is Status.PASSED else report.headline}
+    if verdict.status is not Status.PASSED and report.picture is not None:
+        figure = f'<figure role="img" aria-label="{escape(report.picture.alt)}">{report.picture.svg}</figure>'
+        data = {"text/html": figure, "text/plain": report.picture.alt}
+    shown = _output("display_data", data=data, metadata={KEY: verdict.to_dict()})
     if verdict.status is Status.PASSED:
-        return [_output("stream", name="stdout", text=f"{report}\n")]
+        return [shown]
     name = "".join(word.title() for word in verdict.status.value.split())
-    error = _output("error", ename=name, evalue=report.headline, traceback=str(report).splitlines())
-    if report.picture is None:
-        return [error]
-    figure = f'<figure role="img" aria-label="{escape(report.picture.alt)}">{report.picture.svg}</figure>'
-    return [_output("display_data", data={"text/html": figure, "text/plain": report.picture.alt}), error]
+    return [_output("error", ename=name, evalue=report.headline, traceback=str(report).splitlines()), shown]
+
+
+def verdict_under(outputs: Sequence[NotebookNode]) -> Verdict | None:
+    """The verdict that `cell_outputs` wrote under a cell, if there is one."""
+    for output in outputs:
+        if KEY in output.get("metadata", {}):
+            return Verdict.from_dict(output["metadata"][KEY])
+    return None
 
 
 def notes_text(notes: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from xinfer_lab.course.lab import Lab, read_lab
 from xinfer_lab.course.marking import Marker
 from xinfer_lab.course.marks import marks_to_data
 from xinfer_lab.course.notebook import Notebook, UnreadableNotebook, parse_notebook, read_notebook
-from xinfer_lab.course.outputs import cell_outputs, notes_text, unmarked
+from xinfer_lab.course.outputs import NOTES, cell_outputs, notes_text, unmarked
 from xinfer_lab.course.sandbox import CHOICES, open_sandbox
 from xinfer_lab.course.transplant import Placed, Transplant, transplant
 
@@ -114,7 +114,7 @@ class VerifiedMarks(LabStep):
             if cell.cell_type == "code":
                 cell.outputs = cell_outputs(placed, place, marking)
         if marking.notes:
-            nb.cells.insert(0, _cell("markdown", notes_text(marking.notes), id="marking-notes"))
+            nb.cells.insert(0, _cell("markdown", notes_text(marking.notes), id=NOTES))
         for verdict in marking.verdicts:
             if verdict.report is not None and not verdict.report.passed:
                 self.log.info("%s: %s. %s", verdict.grade_id, verdict.status.value, verdict.report.headline)

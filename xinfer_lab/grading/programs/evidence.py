@@ -4,7 +4,7 @@ asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -53,6 +53,12 @@ class Replayed:
     logits: tuple[torch.Tensor, ...]
     peak: int
     reads: tuple[tuple[HostRead, torch.Tensor], ...] = ()
+
+    def logits_as(self, expected: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+        """The logits in the form of ``expected``; None if there are more or fewer of them, or of another size."""
+        if [raw.numel() for raw in self.logits] != [want.nbytes for want in expected]:
+            return None
+        return [raw.view(want.dtype).reshape(want.shape) for raw, want in zip(self.logits, expected, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -105,14 +111,15 @@ class Evidence:
                 return index
         return 0
 
-    def replay(self) -> Replayed:
-        """Run the stream on a device of one's own, in check mode, under the case's budget, with one's own weights.
+    def replay(self, schedule: str = "timed") -> Replayed:
+        """Run the stream on a device of one's own, in check mode, under the case's budget, with one's own weights and
+        in the order of ``schedule``.
 
         Raises a `DeviceError` for what no device could do, `OutOfDeviceMemory` among them.
         """
         case: ProgramCase = self.case
         seen: list[tuple[HostRead, torch.Tensor]] = []
-        device = EmulatedDevice(memory=case.memory)
+        device = EmulatedDevice(memory=case.memory, schedule=schedule)
         device.sources.mount(case.weights())
 
         def keep(_: int, record: HostRead, raw: torch.Tensor) -> None:

@@ -319,12 +319,8 @@ def parity(evidence: Evidence) -> Fault | None:
     except DeviceError as error:
         return Fault("inadmissible", f"The stream cannot be run: {type(error).__name__}.", got=str(error))
     expected = reference_logits(evidence.case)
-    got = [
-        raw.view(want.dtype).reshape(want.shape)
-        for raw, want in zip(replayed.logits, expected, strict=False)
-        if raw.numel() == want.nbytes
-    ]
-    if len(replayed.logits) != len(expected) or len(got) != len(expected):
+    got = replayed.logits_as(expected)
+    if got is None:
         return Fault(
             "incomplete",
             "The run is not complete.",

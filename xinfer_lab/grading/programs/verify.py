@@ -21,7 +21,7 @@ from xinfer_lab.grading.programs.rules import Rule
 from xinfer_lab.grading.report import Drawing, Misconception, Report
 from xinfer_lab.grading.values import BadData, Value
 
-__all__ = ["Named", "ProgramJudge", "verify_program"]
+__all__ = ["Named", "ProgramJudge", "read_evidence", "verify_program"]
 
 MAX_BUFFER_BYTES = 2**26
 """A stream may ask for no more host and device memory than this, all its buffers together."""
@@ -67,7 +67,7 @@ def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data:
     """The report on ``data`` for ``cases``: the first fault of the first case that has one."""
     try:
         outcomes, defined = read_outcomes(piece, cases, data)
-        found = [_evidence(judge, case, outcome) for case, outcome in zip(cases, outcomes, strict=False)]
+        found = [read_evidence(judge, case, outcome) for case, outcome in zip(cases, outcomes, strict=False)]
     except (BadData, StreamError) as error:
         return Report(piece, False, f"The recording of this answer cannot be read: {error}.")
     for case, evidence in zip(cases, found, strict=False):
@@ -79,7 +79,8 @@ def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data:
     return Report(piece, True, judge.passed, checked=len(cases))
 
 
-def _evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Evidence:
+def read_evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Evidence:
+    """What is known of one case of a recording, which is untrusted input. Raises `BadData` or `StreamError`."""
     asked = judge.case(case.inputs)
     if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "raised", "line"}:
         raise BadData(
