@@ -227,7 +227,9 @@ def damaged(student: str, what: str) -> Submission:
     """Right answers in a notebook with something the matter with it."""
     notebook = filled()
     notebook["cells"] = {**HEALTHY, **BOMBS}[what](notebook["cells"])
-    return Submission(student, what, _files(notebook))
+    # What a student hoards is missing where his own reader takes 100 MB, here as in his notebook.
+    perhaps = frozenset({"check-refuse-header"}) if what == "a memory bomb" else frozenset[str]()
+    return Submission(student, what, _files(notebook), perhaps=perhaps)
 
 
 def broken(student: str, what: str) -> Submission:
