@@ -272,16 +272,15 @@ def test_a_notebook_that_gives_no_page_costs_no_other_student_his(
 
 
 @pytest.mark.parametrize(
-    ("lab", "root", "words"),
+    ("lab", "words"),
     [
-        (LAB, "", "is no course"),
-        ("lab7-none", "course", "there is no lab 'lab7-none'; there are lab9-small, lab9-stream"),
-        ("lab9-stream", "course", "nothing of lab9-stream is marked yet"),
+        ("lab7-none", "there is no lab 'lab7-none'; there are lab9-small, lab9-stream"),
+        ("lab9-stream", "nothing of lab9-stream is marked yet"),
     ],
 )
-def test_the_command_refuses_what_is_not_there(lab: str, root: str, words: str, marked: Class) -> None:
+def test_the_command_refuses_what_is_not_there(lab: str, words: str, marked: Class) -> None:
     with pytest.raises(CommandError, match=re.escape(words)):
-        feedback(lab, students=[], root=marked.root.parent / root)
+        feedback(lab, students=[], root=marked.root)
 
 
 def test_nothing_is_left_of_the_submissions_own_outputs(marked: Class) -> None:

@@ -97,8 +97,8 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "doctor": machine.doctor,
     "release": classes.release,
     "autograde": classes.autograde,
-    "export": classes.export,
     "feedback": classes.feedback,
+    "export": classes.export,
     "dispute": classes.dispute,
     "replay": classes.replay,
 }

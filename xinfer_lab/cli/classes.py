@@ -1,4 +1,4 @@
-"""Commands on a class: release, autograde, export, feedback, dispute, replay."""
+"""Commands on a class: release, autograde, feedback, export, dispute, replay."""
 
 from __future__ import annotations
 
@@ -99,6 +99,7 @@ def feedback(
     root: Root = Path(),
 ) -> int:
     """Write the pages that students get back: what was expected, what happened and why, without hidden tests."""
+    root = find_course(root)
     from xinfer_lab.commands import feedback as command
 
     return command.feedback(lab, students=student or (), root=root)
@@ -114,16 +115,20 @@ def dispute(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where evidence is kept; disputes/STUDENT/LAB if left out.")
     ] = None,
-    sandbox: Annotated[str, typer.Option(metavar="KIND", help="auto, bubblewrap or none.")] = "auto",
+    sandbox: Annotated[
+        Isolation,
+        typer.Option(help="bubblewrap refuses to ask without it; auto takes it where it works; none does without."),
+    ] = Isolation.AUTO,
     root: Root = Path(),
 ) -> int:
     """Ask a marked notebook again with the very cases that it was marked with, and keep what came of it.
 
     The gradebook and the marked notebook stay as they are. Exit status 1: something came out otherwise than before.
     """
+    root = find_course(root)
     from xinfer_lab.commands import dispute as command
 
-    return command.dispute(lab, student, pieces=piece or (), out=out, sandbox=sandbox, root=root)
+    return command.dispute(lab, student, pieces=piece or (), out=out, sandbox=sandbox.value, root=root)
 
 
 def replay(

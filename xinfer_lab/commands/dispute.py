@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from xinfer_lab.commands.courses import labs_of
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.screen import print_table
 from xinfer_lab.course.dispute import Heard, hear
@@ -22,7 +23,7 @@ def dispute(lab: str, student: str, *, pieces: Sequence[str], out: Path | None, 
 
     0 if all came out as before, 1 if not. Raises `CommandError`.
     """
-    root = root.resolve()
+    labs_of(root, [lab])
     try:
         known = find_lab(root, lab)
         path = root / "autograded" / student / lab / known.name

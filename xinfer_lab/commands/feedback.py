@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from xinfer_lab.commands.courses import labs_of
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.screen import print_table
 from xinfer_lab.course.feedback.generate import generate_feedback, marked_students
@@ -17,18 +18,11 @@ __all__ = ["feedback"]
 def feedback(lab: str, *, students: Sequence[str], root: Path) -> int:
     """Write the pages and print where they are. 1 if somebody who was asked for has none, else 0.
 
-    Raises `CommandError` where ``root`` is no course or has no such lab, or nothing is marked.
+    Raises `CommandError` where the course in ``root`` has no such lab, or nothing is marked.
     """
-    root = root.resolve()
-    if not (root / "nbgrader_config.py").is_file():
-        raise CommandError(
-            f"{root} is no course: it has no nbgrader_config.py; go to the course's folder or give --root"
-        )
-    labs = sorted(path.name for path in (root / "solutions").glob("*") if path.is_dir())
-    if lab not in labs:
-        raise CommandError(f"there is no lab {lab!r}; there are {', '.join(labs) or 'none'}")
+    labs_of(root, [lab])
     if not students and not marked_students(root, lab):
-        raise CommandError(f"nothing of {lab} is marked yet; mark it first: nbgrader autograde {lab}")
+        raise CommandError(f"nothing of {lab} is marked yet; mark it first: xinfer-lab autograde {lab}")
     pages = generate_feedback(root, lab, students or None)
     rows = [
         [found.student, "\n".join(str(path.relative_to(root)) for path in found.paths) or f"no page: {found.problem}"]
