@@ -33,5 +33,6 @@ def make_checkpoint(directory: Path, spec: SyntheticSpec, *, force: bool) -> int
     write_checkpoint(directory, spec, force=force)
     files = "1 file" if spec.shards == 1 else f"{spec.shards} files"
     typer.echo(f"{directory}: {describe_model(config)}, {format_bytes(size)} of weights in {files}")
-    typer.echo(f"Next: xinfer-lab parity {directory} --stream-layers 2")
+    next_command = f"parity {directory} --stream-layers 2" if config.experts is None else f"generate {directory}"
+    typer.echo(f"Next: xinfer-lab {next_command}")
     return 0
