@@ -24,6 +24,7 @@ from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
 from xinfer_lab.residency.cache import CacheFactory, cache_shape, contiguous_cache
 from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.experts import ExpertsFactory, resident_experts
 from xinfer_lab.residency.factories import (
     MIN_POOL,
     Progress,
@@ -34,7 +35,8 @@ from xinfer_lab.residency.factories import (
     serial_layers,
     streaming_layers,
 )
-from xinfer_lab.residency.kernels import layer_params
+from xinfer_lab.residency.kernels import ATTENTION_WEIGHTS, layer_params
+from xinfer_lab.residency.mixture import Mixture
 from xinfer_lab.residency.outside import OutsideWeights
 from xinfer_lab.residency.weights import CheckpointWeights, LayerWeights, ModelWeights
 
@@ -52,8 +54,9 @@ class QwenModel:
     ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one
     forward pass (default: the whole context); ``positions`` is how many last positions get logits (None: all of a
     chunk); with ``host_embedding`` the embedding stays in host memory (see `OutsideWeights`); ``make_cache`` makes the
-    cache. All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The workspace
-    of kernels comes on top of it, and is counted when a pass first needs it.
+    cache, and ``make_experts`` the source of a model's experts, if it has any. All device memory is allocated here,
+    once; raises `OutOfDeviceMemory` with nothing left behind. The workspace of kernels comes on top of it, and is
+    counted when a pass first needs it.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class QwenModel:
         positions: int | None = 1,
         host_embedding: bool = False,
         make_cache: CacheFactory = contiguous_cache,
+        make_experts: ExpertsFactory = resident_experts,
     ) -> None:
         config = weights.config
         context = min(DEFAULT_CONTEXT, config.max_position_embeddings) if context is None else context
@@ -97,6 +101,9 @@ class QwenModel:
             with all_or_nothing(device):
                 self._allocate(host_embedding, make_cache)
                 self.source = make_source(device, weights)
+                self.mixture = (
+                    Mixture(device, weights, batch * chunk, make_experts) if config.experts is not None else None
+                )
         except BaseException:
             device.sources.unmount(weights)
             raise
@@ -265,11 +272,25 @@ class QwenModel:
         kv = self.cache.ensure(layer, self.position, tokens)
         weights = self.source.ensure(layer)
         try:
-            with self.device.direct_queue.record(f"layer {layer}") as commands:
-                self._dispatch_layer(commands, layer, hidden, kv, weights)
+            if self.mixture is not None and self.config.has_experts(layer):
+                self._run_mixture(self.mixture, layer, hidden, kv, weights)
+            else:
+                with self.device.direct_queue.record(f"layer {layer}") as commands:
+                    self._dispatch_layer(commands, layer, hidden, kv, weights)
         finally:
             self.source.release(layer)
         self.cache.release(layer, self.position, tokens)
+
+    def _run_mixture(self, mixture: Mixture, layer: int, hidden: View, kv: View, weights: LayerWeights) -> None:
+        with self.device.direct_queue.record(f"attention {layer}") as commands:
+            commands.dispatch(
+                "attention",
+                params=layer_params(layer_spec(self.config, layer), self.position),
+                hidden=hidden,
+                kv=kv,
+                **{name: weights.views[name] for name in ATTENTION_WEIGHTS},  # type: ignore[arg-type]
+            )
+        mixture.run(layer, hidden, weights)
 
     def _dispatch_layer(self, commands: CommandList, layer: int, hidden: View, kv: View, weights: LayerWeights) -> None:
         commands.dispatch(
@@ -378,6 +399,8 @@ class QwenModel:
             return
         self._closed = True
         self.source.close()
+        if self.mixture is not None:
+            self.mixture.close()
         self._finish()
         self.cache.close()
         for buffer in self._buffers:
