@@ -30,6 +30,11 @@ class ExpertSource(Protocol):
         """Experts uploaded since the source was made, by running: not what was loaded before the first pass."""
         ...
 
+    @property
+    def wants_guesses(self) -> bool:
+        """Whether `expect` should be told guesses too."""
+        ...
+
     def expect(self, layer: int, experts: Sequence[int], *, certain: bool) -> None:
         """``experts`` of ``layer`` will be asked for in this order; or, unless ``certain``, that is a guess. Copies may
         start."""
@@ -60,6 +65,8 @@ def expert_layers(config: Qwen2Config) -> tuple[int, ...]:
 class ResidentExperts:
     """All experts in device memory, a buffer for each, uploaded once when created (which blocks the host until they
     have arrived)."""
+
+    wants_guesses = False
 
     def __init__(self, device: Device, config: Qwen2Config) -> None:
         assert config.experts is not None
