@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import itertools
 
 import pytest
 import torch
@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.models import PROMPT, Models, assert_clean, assert_equal, tiny
-from tests.mutants import statements
+from tests.mutants import Statement, statements, without
 from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.errors import DeviceError
+from xinfer_lab.device.ordering import Ordering
 from xinfer_lab.device.records import Copy, Dispatch
 from xinfer_lab.paging.statistics import PoolStatistics
 from xinfer_lab.qwen2 import Checkpoint, SyntheticSpec, expert_layout
@@ -135,30 +137,83 @@ def test_the_copies_of_a_layers_experts_go_out_before_the_first_of_them_is_compu
     assert count > 2 and events == ["copy"] * count + ["expert"] * count
 
 
-def test_what_is_there_and_was_chosen_stays_until_its_use(models: Models) -> None:
-    """Room for all that one pass needs: then nothing is brought twice within a layer of a pass."""
-    resident = models.resident(SPEC, passes=6, context=16)
+def test_the_first_expert_of_a_layer_does_not_wait_for_the_copies_of_the_others(models: Models) -> None:
+    resident = models.resident(SPEC, passes=1, context=16)
     with EmulatedDevice() as device:
-        paged(models, SPEC, device, resident.tokens, 10)
-        layer: list[str] = []
-        for record in device.stream:
-            if isinstance(record, Dispatch) and record.kernel == "route":
-                layer = []
-            if isinstance(record, Copy) and record.label.startswith("bring expert"):
-                assert record.label not in layer
-                layer.append(record.label)
+        paged(models, SPEC, device, resident.tokens, 32)
+        records = list(device.stream)
+        order = Ordering(device.stream)
+    copies = [i for i, r in enumerate(records) if isinstance(r, Copy) and "bring expert 0," in r.label]
+    computed = [
+        i for i, r in enumerate(records)
+        if isinstance(r, Dispatch) and r.kernel == "expert" and r.label.startswith("expert 0,")
+    ]  # fmt: skip
+    for number, dispatch in enumerate(computed):
+        assert order.before(copies[number], dispatch)
+        assert not any(order.before(copy, dispatch) for copy in copies[number + 1 :])
+
+
+def test_with_room_for_two_the_next_expert_is_fetched_while_one_is_computed(models: Models) -> None:
+    resident = models.resident(SPEC, passes=1, context=16)
+    with EmulatedDevice() as device:
+        paged(models, SPEC, device, resident.tokens, 2)
+        events = [
+            (r.label.removeprefix("bring "), isinstance(r, Copy))
+            for r in device.stream
+            if (isinstance(r, Copy) and "bring expert" in r.label) or (isinstance(r, Dispatch) and r.kernel == "expert")
+        ]
+    for layer in range(4):
+        names = [name for name, copy in events if not copy and name.startswith(f"expert {layer},")]
+        for name, following in itertools.pairwise(names):
+            assert events.index((following, True)) < events.index((name, False))
+
+
+def test_what_is_there_and_was_chosen_stays_until_its_use(models: Models) -> None:
+    with EmulatedDevice() as device, Checkpoint.open(models.path(SPEC)) as checkpoint:
+        weights = CheckpointWeights(checkpoint)
+        device.sources.mount(weights)
+        pages = -(-expert_layout(checkpoint.config).nbytes // PAGE)
+        source = paged_experts.paged_experts(4 * pages * PAGE, "lru", PAGE)(device, weights)
+
+        def use(*experts: int) -> None:
+            source.expect(0, experts, certain=True)
+            for expert in experts:
+                source.ensure(0, expert)
+                source.release(0, expert)
+
+        use(6)
+        use(1, 4, 5)
+        use(2, 3, 6)  # the least recent is 6, and the first that would go
+        device.wait_idle()
+        assert brought(device) == [f"0,{expert}" for expert in (6, 1, 4, 5, 2, 3)]
+        assert source.uploads == 6
+        source.close()
+
+
+def guessed_copies(device: EmulatedDevice) -> list[str]:
+    """The experts that were fetched before their layer was routed in that pass."""
+    found, routed = [], -1
+    for record in device.stream:
+        if isinstance(record, Dispatch) and record.label.startswith("route "):
+            routed = int(record.label.removeprefix("route "))
+        if isinstance(record, Copy) and record.label.startswith("bring expert "):
+            name = record.label.removeprefix("bring expert ")
+            if int(name.partition(",")[0]) != routed:
+                found.append(name)
+    return found
 
 
 def test_guesses_are_counted_and_right_guesses_are_fetched_before_the_router_says_so(models: Models) -> None:
     resident = models.resident(SPEC, passes=6, context=16)
     with EmulatedDevice() as device:
         demand = paged(models, SPEC, device, resident.tokens, 32)
+        assert guessed_copies(device) == []
     with EmulatedDevice() as device:
         guessed = paged(models, SPEC, device, resident.tokens, 32, guess=True)
+        early = guessed_copies(device)
     assert demand.guesses == GuessStatistics()
     assert 0 < guessed.guesses.right <= min(guessed.guesses.guessed, guessed.guesses.chose)
-    # The copies that both make: with guesses some of them were started before the layer had asked.
-    assert guessed.pool.prefetches >= demand.pool.prefetches
+    assert early
     assert guessed.pool.bytes_to_device >= demand.pool.bytes_to_device
 
 
@@ -197,5 +252,8 @@ def test_a_pass_that_fails_leaves_experts_that_the_next_one_can_use(
     assert_equal(resident, [first, second])
 
 
-def test_a_lost_wait_of_the_router_is_found(models: Models, tmp_path: Path) -> None:
-    assert [s.verb for s in statements(mixture) if s.function == "run"] == ["signal", "wait"]
+@pytest.mark.parametrize("statement", [s for s in statements(mixture) if s.function == "run"], ids=str)
+def test_a_fence_that_the_router_lacks_is_found(models: Models, statement: Statement) -> None:
+    resident = models.resident(SPEC, passes=1, context=16)
+    with without(statement), EmulatedDevice(on_hazard="raise") as device, pytest.raises(DeviceError):
+        paged(models, SPEC, device, resident.tokens, 8)

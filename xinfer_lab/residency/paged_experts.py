@@ -85,7 +85,10 @@ class PagedExperts:
         self._held.clear()
 
     def _fetch(self, keys: list[_Key]) -> None:
-        self.pool.prefetch(*(self._extents[key] for key in keys))
+        # One by one: what is fetched in one call is there together, and the first of them would wait for the last.
+        for key in keys:
+            if not self.pool.prefetch(self._extents[key]):
+                break
 
     def ensure(self, layer: int, expert: int) -> ExpertWeights:
         """Fetch the expert if it is not there, let the direct queue wait for it, and fetch what comes after it."""
