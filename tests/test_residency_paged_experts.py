@@ -22,6 +22,7 @@ from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import resident_layers
 from xinfer_lab.residency.mixture import GuessStatistics
 from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.paged_experts import ExpertStatistics
 from xinfer_lab.residency.parity import Run, run_fixed
 from xinfer_lab.residency.weights import CheckpointWeights
 
@@ -35,6 +36,7 @@ class Outcome:
 
     run: Run
     pool: PoolStatistics
+    experts: ExpertStatistics
     guesses: GuessStatistics
 
 
@@ -49,6 +51,7 @@ def paged(
         def close(self) -> None:
             assert self.mixture is not None
             found.pool, found.guesses = self.mixture.experts.pool.statistics(), self.mixture.guesses
+            found.experts = self.mixture.experts.statistics()
             super().close()
 
     def load(device):
@@ -118,6 +121,10 @@ def test_on_demand_moves_chosen_experts_alone_each_once_where_all_fit(models: Mo
         assert found.run.uploads == 0  # of layers
     statistics = found.pool
     assert statistics.acquisitions == len(called(device))
+    counts = found.experts
+    assert (counts.missing, counts.ahead) == (len(brought(device)), 0)
+    assert counts.there == len(called(device)) - len(brought(device)) > 0
+    assert counts.hit_rate == counts.there / len(called(device))
     assert statistics.evictions == statistics.write_backs == statistics.bytes_to_host == 0
     with Checkpoint.open(models.path(SPEC)) as checkpoint:
         assert statistics.bytes_to_device == len(brought(device)) * expert_layout(checkpoint.config).nbytes
@@ -214,6 +221,8 @@ def test_guesses_are_counted_and_right_guesses_are_fetched_before_the_router_say
     assert demand.guesses == GuessStatistics()
     assert 0 < guessed.guesses.right <= min(guessed.guesses.guessed, guessed.guesses.chose)
     assert early
+    assert demand.experts.ahead == 0 < guessed.experts.ahead <= guessed.guesses.right
+    assert guessed.experts.hit_rate > demand.experts.hit_rate
     assert guessed.pool.bytes_to_device >= demand.pool.bytes_to_device
 
 

@@ -16,13 +16,12 @@ from xinfer_lab.commands.sizes import parse_size
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.paging.extent import PAGE_BYTES
-from xinfer_lab.paging.statistics import PoolStatistics
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.residency.experts import ExpertsFactory, resident_experts
 from xinfer_lab.residency.factories import resident_layers
 from xinfer_lab.residency.mixture import Mixture
 from xinfer_lab.residency.model import QwenModel
-from xinfer_lab.residency.paged_experts import PagedExperts, paged_experts
+from xinfer_lab.residency.paged_experts import ExpertStatistics, PagedExperts, paged_experts
 from xinfer_lab.residency.weights import CheckpointWeights
 from xinfer_lab.views.scale import format_time
 
@@ -37,8 +36,8 @@ class _Row:
     mixture: Mixture
 
     @property
-    def pool(self) -> PoolStatistics | None:
-        """What its pool did; None where all experts are resident."""
+    def found(self) -> ExpertStatistics | None:
+        """How chosen experts were found; None where all are resident."""
         source = self.mixture.experts
         return source.statistics() if isinstance(source, PagedExperts) else None
 
@@ -98,21 +97,28 @@ def _run(name: str, choice: DeviceChoice, plan: Plan, made: ExpertsFactory) -> _
 
 
 def _print(rows: dict[str, _Row]) -> None:
-    columns = ["", "peak device\nmemory", "moved to\ndevice", "found\nthere", "on their\nway", "guesses\nright",
-               "hazards", "computing", "waiting\nfor pages", "time"]  # fmt: skip
+    columns = ["", "peak device\nmemory", "moved to\ndevice", "there", "ahead", "missing", "good\nguesses", "stalled",
+               "time"]  # fmt: skip
     table = []
     for name, row in rows.items():
-        run, passes, pool, guesses = row.finished.run, row.finished.passes, row.pool, row.mixture.guesses
+        run, passes, found, guesses = row.finished.run, row.finished.passes, row.found, row.mixture.guesses
         table.append([
             name,
             format_bytes(run.memory.peak),
             format_bytes(moved_bytes(row.finished.stream, run.first_record)),
-            "" if pool is None else f"{pool.hit_rate:.0%}",
-            "" if pool is None else f"{pool.late / max(1, pool.acquisitions):.0%}",
+            *("" if found is None else str(count) for count in _counts(found or ExpertStatistics())),
             f"{guesses.right / guesses.guessed:.0%}" if guesses.guessed else "",
-            str(len(row.finished.reports)),
-            "" if passes is None else format_time(passes.busy("direct", "dispatch")),
             "" if passes is None else format_time(passes.busy("direct", "wait")),
             "" if passes is None else format_time(passes.duration),
         ])  # fmt: skip
     print_table(columns, table)
+    typer.echo(
+        "there, ahead, missing: how chosen experts were found; stalled: the direct queue waited for their copies"
+    )
+    for name, row in rows.items():
+        if row.found is not None:
+            typer.echo(f"{name}: hit rate {row.found.hit_rate:.0%}")
+
+
+def _counts(found: ExpertStatistics) -> tuple[int, int, int]:
+    return found.there, found.ahead, found.missing

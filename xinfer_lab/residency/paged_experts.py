@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.records import Source
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent, PageState
 from xinfer_lab.paging.pool import HybridMemoryPool
-from xinfer_lab.paging.statistics import PoolStatistics
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import expert_layout, expert_tensor_name
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.experts import ExpertsFactory, ExpertSource, ExpertWeights, expert_layers
 from xinfer_lab.residency.weights import ModelWeights
 
-__all__ = ["LEAST_EXPERTS", "PagedExperts", "paged_experts"]
+__all__ = ["LEAST_EXPERTS", "ExpertStatistics", "PagedExperts", "paged_experts"]
 
 LEAST_EXPERTS = 2
 """Experts that a pool has room for at least: one is computed while the next one arrives."""
 
 _Key = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertStatistics:
+    """Of the experts that layers chose: how many were ``there`` from earlier use, how many were fetched ``ahead`` on a
+    guess and wait for their first use, and how many were ``missing``, so that their copies began only then."""
+
+    there: int = 0
+    ahead: int = 0
+    missing: int = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of those whose copies need not begin first; 0 if there were none."""
+        asked = self.there + self.ahead + self.missing
+        return (self.there + self.ahead) / asked if asked else 0.0
 
 
 class PagedExperts:
@@ -42,6 +59,7 @@ class PagedExperts:
         self._extents: dict[_Key, Extent] = {}
         self._coming: list[_Key] = []
         self._held: set[_Key] = set()
+        self._found: Counter[str] = Counter()
         for layer in expert_layers(config):
             for expert in range(config.experts.num_experts):
                 self._extents[layer, expert] = self._load(layer, expert)
@@ -56,11 +74,11 @@ class PagedExperts:
     @property
     def uploads(self) -> int:
         """Experts copied to the device so far."""
-        return self.statistics().bytes_to_device // self._layout.nbytes
+        return self.pool.statistics().bytes_to_device // self._layout.nbytes
 
-    def statistics(self) -> PoolStatistics:
-        """What became of all requests so far."""
-        return self.pool.statistics()
+    def statistics(self) -> ExpertStatistics:
+        """How the experts that were chosen so far were found. What was moved: `HybridMemoryPool.statistics`."""
+        return ExpertStatistics(**self._found)
 
     def expect(self, layer: int, experts: Sequence[int], *, certain: bool) -> None:
         """Fetch what is not there; what is certain takes the place of all that was expected before."""
@@ -68,8 +86,15 @@ class PagedExperts:
         if certain:
             self._let_go()
             self._coming = keys
+            self._found.update(map(self._state, keys))
             self._hold(keys)
         self._fetch(keys)
+
+    def _state(self, key: _Key) -> str:
+        extent = self._extents[key]
+        if not self.pool.holds(extent):
+            return "missing"
+        return "there" if self.pool.state(extent) is PageState.IN_DEVICE else "ahead"
 
     def _hold(self, keys: list[_Key]) -> None:
         # What is there must not leave for what is fetched before its use; two more have to find room all the same.
