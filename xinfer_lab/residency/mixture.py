@@ -1,6 +1,4 @@
-"""`Mixture`: the second half of a layer with experts on a device. It learns what tokens chose, and asks for those
-experts.
-"""
+"""`Mixture`: a layer with experts on a device. It learns what tokens chose, and asks for those experts."""
 
 from __future__ import annotations
 
@@ -9,8 +7,10 @@ from dataclasses import dataclass, replace
 from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.records import View
+from xinfer_lab.qwen2.layers import layer_spec
 from xinfer_lab.qwen2.mixture import ExpertRows
 from xinfer_lab.residency.experts import ExpertsFactory
+from xinfer_lab.residency.kernels import ATTENTION_WEIGHTS, layer_params
 from xinfer_lab.residency.mixture_kernels import SHARED_WEIGHTS
 from xinfer_lab.residency.routing import NextRouter, Routing
 from xinfer_lab.residency.weights import LayerWeights, ModelWeights
@@ -40,7 +40,7 @@ class Mixture:
     def __init__(self, device: Device, weights: ModelWeights, rows: int, make_experts: ExpertsFactory) -> None:
         config = weights.config
         assert config.experts is not None
-        self._device, self._dtype = device, config.dtype
+        self._device, self._config = device, config
         self._routing = Routing(device, config, rows)
         self._mixed = device.create_buffer(rows * config.hidden_size * config.dtype.itemsize, "mixed")
         self._buffers: list[Buffer] = [*self._routing.buffers, self._mixed]
@@ -52,12 +52,23 @@ class Mixture:
         self._guess: tuple[int, list[int]] | None = None
         self.guesses = GuessStatistics()
 
-    def run(self, layer: int, hidden: View, weights: LayerWeights) -> None:
-        """The second half of ``layer`` on ``hidden`` [B, T, H], in place. Blocks the host until the router is done."""
+    def run(self, layer: int, position: int, hidden: View, kv: View, weights: LayerWeights) -> None:
+        """``layer`` on ``hidden`` [B, T, H] in place, for tokens from ``position`` on, with the layer's cache ``kv``.
+
+        Blocks the host until the router is done.
+        """
         direct, views = self._device.direct_queue, weights.views
-        mixed = self._mixed.view(self._dtype, (hidden.shape[0] * hidden.shape[1], hidden.shape[2]))
+        mixed = self._mixed.view(self._config.dtype, (hidden.shape[0] * hidden.shape[1], hidden.shape[2]))
         following = self._next.after(layer) if self._next is not None else None
         with direct.record(f"route {layer}") as commands:
+            commands.dispatch(
+                "attention",
+                label=f"attention {layer}",
+                params=layer_params(layer_spec(self._config, layer), position),
+                hidden=hidden,
+                kv=kv,
+                **{name: views[name] for name in ATTENTION_WEIGHTS},  # type: ignore[arg-type]
+            )
             self._routing.record(commands, hidden, views, f"route {layer}")
             if self._next is not None and following is not None:
                 self._next.record(commands, hidden, following)
