@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from xinfer_lab.device.kernels import Kernel, Params
 from xinfer_lab.device.records import Span, View
+from xinfer_lab.device.tensors import aligned_bytes, slice_view
 
 GUARD = 512
 """Bytes between operands that nobody may touch."""
@@ -54,6 +55,15 @@ def declared(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
     case.kernel.check(case.operands, case.params)
     access = case.kernel.access(case.operands, case.params)
     return mask(case.size, access.reads), mask(case.size, access.writes)
+
+
+def run(case: Case, arena: torch.Tensor) -> torch.Tensor:
+    """What the arena holds afterwards; ``arena`` itself is left as it is."""
+    after = aligned_bytes(case.size)
+    after.copy_(arena)
+    with torch.inference_mode():
+        case.kernel.run({name: slice_view({"arena": after}, view) for name, view in case.operands.items()}, case.params)
+    return after
 
 
 OVERWRITING = ("aten::copy_", "aten::fill_", "aten::zero_")

@@ -144,8 +144,9 @@ def test_a_size_that_is_not_positive_is_named(name, value):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"model_type": "llama"}, "model_type must be 'qwen2', but is 'llama'"),
-        ({"model_type": "qwen2_moe"}, "model_type must be 'qwen2'"),
+        ({"model_type": "llama"}, "model_type must be 'qwen2' or 'qwen2_moe', but is 'llama'"),
+        ({"model_type": "qwen3_moe"}, "model_type must be 'qwen2' or 'qwen2_moe', but is 'qwen3_moe'"),
+        ({"model_type": "qwen2_moe"}, "num_experts is missing"),
         ({"hidden_act": "gelu"}, "hidden_act must be 'silu', but is 'gelu'"),
         ({"hidden_act": None}, "hidden_act"),
         ({"rope_scaling": {"type": "yarn", "factor": 4.0}}, "rope_scaling asks for rope type 'yarn'"),

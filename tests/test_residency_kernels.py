@@ -14,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernel_cases import GUARD, Case, Watcher, declared, mask, place
+from tests.kernel_cases import GUARD, Case, Watcher, declared, mask, place, run
 from xinfer_lab.device.errors import KernelError
 from xinfer_lab.device.records import DTYPE_BYTES, Span, View
 from xinfer_lab.device.tensors import aligned_bytes, slice_view
@@ -111,15 +111,6 @@ def filled(case: Case, seed: int = 0) -> torch.Tensor:
     for view in case.operands.values():
         slice_view({"arena": arena}, view).copy_(values(case, view, generator))
     return arena
-
-
-def run(case: Case, arena: torch.Tensor) -> torch.Tensor:
-    """What the arena holds afterwards; ``arena`` itself is left as it is."""
-    after = aligned_bytes(case.size)
-    after.copy_(arena)
-    with torch.inference_mode():
-        case.kernel.run({name: slice_view({"arena": after}, view) for name, view in case.operands.items()}, case.params)
-    return after
 
 
 # By effect

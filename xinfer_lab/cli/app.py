@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from xinfer_lab.cli import classes, machine, models, sizes
+from xinfer_lab.cli import classes, experts, machine, models, sizes
 from xinfer_lab.commands.faults import fault_sentence
 
 __all__ = ["Command", "Commands", "app", "main"]
@@ -90,6 +90,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "make-checkpoint": models.make_checkpoint,
     "parity": models.parity,
     "generate": models.generate,
+    "experts": experts.experts,
     "trace": models.trace,
     "simulate": sizes.simulate,
     "plan": sizes.plan,

@@ -58,15 +58,18 @@ def make_checkpoint(
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.FLOAT32,
     shards: Annotated[int, typer.Option(help="Weight files.")] = 1,
     tied: Annotated[bool, typer.Option("--tied", help="The head shares the embedding's weights.")] = False,
+    experts: Annotated[int, typer.Option(metavar="E", help="Experts in each layer; 0 for a dense MLP.")] = 0,
+    experts_per_token: Annotated[int, typer.Option(metavar="K", help="Experts that a token takes.")] = 2,
     force: Annotated[bool, typer.Option("--force", help="Replace model files of any origin in DIR.")] = False,
 ) -> int:
-    """Write a small made-up Qwen2 checkpoint in the Hugging Face layout."""
+    """Write a small made-up Qwen2 checkpoint in the Hugging Face layout; with `--experts` a Qwen2-MoE one."""
     from xinfer_lab.commands import make_checkpoint as command
     from xinfer_lab.qwen2.synthetic import SyntheticSpec
 
     spec = SyntheticSpec(
         layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=head_dim, intermediate=intermediate,
-        vocab=vocab, seed=seed, dtype=dtype.value, shards=shards, tied=tied,
+        vocab=vocab, seed=seed, dtype=dtype.value, shards=shards, tied=tied, experts=experts,
+        experts_per_token=experts_per_token,
     )  # fmt: skip
     return command.make_checkpoint(directory, spec, force=force)
 

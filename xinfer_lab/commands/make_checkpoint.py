@@ -11,8 +11,10 @@ import typer
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.runs import describe_model
 from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.paging.extent import PAGE_BYTES
 from xinfer_lab.qwen2.checkpoint import expected_shapes
 from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.qwen2.layout import expert_layout
 from xinfer_lab.qwen2.synthetic import SyntheticSpec, write_checkpoint
 
 __all__ = ["make_checkpoint", "weight_bytes"]
@@ -33,5 +35,11 @@ def make_checkpoint(directory: Path, spec: SyntheticSpec, *, force: bool) -> int
     write_checkpoint(directory, spec, force=force)
     files = "1 file" if spec.shards == 1 else f"{spec.shards} files"
     typer.echo(f"{directory}: {describe_model(config)}, {format_bytes(size)} of weights in {files}")
-    typer.echo(f"Next: xinfer-lab parity {directory} --stream-layers 2")
+    if config.experts is None:
+        typer.echo(f"Next: xinfer-lab parity {directory} --stream-layers 2")
+        return 0
+    # Room for a quarter of the experts, each of them on pages of its own.
+    each = -(-expert_layout(config).nbytes // PAGE_BYTES) * PAGE_BYTES
+    count = config.experts.num_experts * config.num_hidden_layers
+    typer.echo(f"Next: xinfer-lab experts {directory} --pool {max(2, count // 4) * each // 2**20}MiB")
     return 0

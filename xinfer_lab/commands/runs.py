@@ -137,7 +137,11 @@ def run_on(name: str, device: Device, load: Opener, plan: Plan) -> Finished:
 def describe_model(config: Qwen2Config) -> str:
     """A model's shape in a few words."""
     dtype = str(config.dtype).removeprefix("torch.")
-    return f"Qwen2, {config.num_hidden_layers} layers, hidden {config.hidden_size}, {dtype}"
+    shape = f"{config.num_hidden_layers} layers, hidden {config.hidden_size}, {dtype}"
+    if config.experts is None:
+        return f"Qwen2, {shape}"
+    experts = config.experts
+    return f"Qwen2-MoE, {shape}, {experts.num_experts_per_tok} of {experts.num_experts} experts a token"
 
 
 def pool_name(pool: int, layers: int) -> str:

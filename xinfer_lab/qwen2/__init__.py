@@ -3,11 +3,14 @@
 from xinfer_lab.qwen2.checkpoint import Checkpoint, TensorEntry
 from xinfer_lab.qwen2.config import PUBLISHED, Qwen2Config
 from xinfer_lab.qwen2.errors import CheckpointError, ConfigError, ModelFileError, TokenizerError
+from xinfer_lab.qwen2.experts_config import ExpertsConfig
 from xinfer_lab.qwen2.layers import LayerSpec, decoder_layer, embed, layer_spec, lm_head
 from xinfer_lab.qwen2.layout import (
     GroupLayout,
     LayerLayout,
     TensorPlace,
+    expert_layout,
+    expert_tensor_name,
     layer_layout,
     resident_tensors,
     tensor_name,
@@ -22,6 +25,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "ConfigError",
+    "ExpertsConfig",
     "GroupLayout",
     "LayerLayout",
     "LayerSpec",
@@ -35,6 +39,8 @@ __all__ = [
     "TokenizerError",
     "decoder_layer",
     "embed",
+    "expert_layout",
+    "expert_tensor_name",
     "greedy",
     "layer_layout",
     "layer_spec",

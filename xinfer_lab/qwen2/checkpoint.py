@@ -12,7 +12,7 @@ from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.errors import CheckpointError
 from xinfer_lab.qwen2.filemap import map_bytes
 from xinfer_lab.qwen2.header import WEIGHT_DTYPES, TensorEntry, read_header
-from xinfer_lab.qwen2.layout import resident_tensors, tensor_name, tensor_shapes
+from xinfer_lab.qwen2.layout import expert_layout, expert_tensor_name, resident_tensors, tensor_name, tensor_shapes
 
 __all__ = ["Checkpoint", "TensorEntry", "expected_shapes"]
 
@@ -132,9 +132,13 @@ class Checkpoint:
 def expected_shapes(config: Qwen2Config) -> dict[str, tuple[int, ...]]:
     """Every tensor that a checkpoint of this config must have, by its name there; a tied model needs no lm_head."""
     shapes = {place.name: place.shape for place in resident_tensors(config).tensors}
-    layer = {name: shape for group in tensor_shapes(config).values() for name, shape in group.items()}
+    expert = {place.name: place.shape for place in expert_layout(config).tensors} if config.experts else {}
     for index in range(config.num_hidden_layers):
-        shapes |= {tensor_name(index, name): shape for name, shape in layer.items()}
+        for group in tensor_shapes(config, index).values():
+            shapes |= {tensor_name(index, name): shape for name, shape in group.items()}
+        if config.experts is not None and config.has_experts(index):
+            for number in range(config.experts.num_experts):
+                shapes |= {expert_tensor_name(index, number, name): shape for name, shape in expert.items()}
     return shapes
 
 

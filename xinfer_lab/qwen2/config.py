@@ -10,6 +10,7 @@ import torch
 
 from xinfer_lab.qwen2.config_fields import Fields
 from xinfer_lab.qwen2.errors import ConfigError
+from xinfer_lab.qwen2.experts_config import ExpertsConfig
 
 __all__ = ["DTYPES", "PUBLISHED", "ConfigError", "Qwen2Config"]
 
@@ -29,7 +30,9 @@ class Qwen2Config:
 
     `sliding_window` is None unless some layer uses it; `window(layer)` says which. `layer_types`, where given, has one
     of "full_attention" and "sliding_attention" per layer; else layers from `max_window_layers` on are sliding.
-    `max_position_embeddings` is the context length in tokens. `dtype` is the type of every weight.
+    `max_position_embeddings` is the context length in tokens. `dtype` is the type of every weight. `experts` is None
+    for a model whose layers all have a dense MLP (Qwen2); else (Qwen2-MoE) `has_experts(layer)` says which layers have
+    some, and `intermediate_size` is that of the others.
     """
 
     hidden_size: int
@@ -48,6 +51,7 @@ class Qwen2Config:
     max_window_layers: int = 0
     layer_types: tuple[str, ...] | None = None
     eos_token_ids: tuple[int, ...] = ()
+    experts: ExpertsConfig | None = None
 
     def __post_init__(self) -> None:
         for name in (
@@ -79,6 +83,11 @@ class Qwen2Config:
         if self.sliding_window is not None and self.sliding_window <= 0:
             raise ConfigError(f"sliding_window must be greater than 0, but is {self.sliding_window}")
         if self.layer_types is None:
+            if self.experts is not None and self.sliding_window is not None:
+                raise ConfigError(
+                    "a model with experts and use_sliding_window must state layer_types: versions of transformers do "
+                    "not agree on the layers that are meant without them"
+                )
             return
         if len(self.layer_types) != self.num_hidden_layers:
             raise ConfigError(
@@ -102,6 +111,10 @@ class Qwen2Config:
             return self.sliding_window if self.layer_types[layer] == "sliding_attention" else None
         return self.sliding_window if layer >= self.max_window_layers else None
 
+    def has_experts(self, layer: int) -> bool:
+        """Whether a layer has experts, a router and a shared expert, instead of a dense MLP."""
+        return self.experts is not None and self.experts.in_layer(layer)
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], source: str = "config") -> "Qwen2Config":
         """Reads the content of a config.json, of transformers 4 or 5. `source` begins each error's message.
@@ -110,7 +123,7 @@ class Qwen2Config:
         rope type other than default, an activation other than silu, quantised weights, or sizes that cannot be.
         """
         fields = Fields(data, source)
-        fields.require_supported()
+        model_type = fields.require_supported()
         heads = fields.integer("num_attention_heads")
         hidden = fields.integer("hidden_size")
         try:
@@ -134,6 +147,7 @@ class Qwen2Config:
                 max_window_layers=fields.integer("max_window_layers", 0),
                 layer_types=fields.strings("layer_types"),
                 eos_token_ids=fields.token_ids("eos_token_id"),
+                experts=ExpertsConfig.from_fields(fields) if model_type == "qwen2_moe" else None,
             )
         except ConfigError as error:
             message = str(error)
@@ -182,6 +196,9 @@ class Qwen2Config:
         }
         if self.layer_types is not None:
             data["layer_types"] = list(self.layer_types)
+        if self.experts is not None:
+            data |= {"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", "qkv_bias": True}
+            data |= self.experts.to_dict()
         return data
 
 

@@ -9,6 +9,7 @@ from xinfer_lab.qwen2.errors import ConfigError
 __all__ = ["Fields"]
 
 _ABSENT = object()
+_MODEL_TYPES = ("qwen2", "qwen2_moe")
 
 
 class Fields:
@@ -76,6 +77,13 @@ class Fields:
             raise self._wrong(key, "a list of strings", value)
         return tuple(value)
 
+    def integers(self, key: str) -> tuple[int, ...]:
+        """A list of whole numbers; none where absent."""
+        value = self._get(key, [])
+        if not isinstance(value, list | tuple) or any(isinstance(n, bool) or not isinstance(n, int) for n in value):
+            raise self._wrong(key, "a list of whole numbers", value)
+        return tuple(value)
+
     def token_ids(self, key: str) -> tuple[int, ...]:
         """One token id or a list of them; none where absent."""
         value = self._get(key, [])
@@ -131,11 +139,19 @@ class Fields:
                 found.append(self._finite(f"{key}.rope_theta", value["rope_theta"]))
         return found[0] if found else self.number("rope_theta")
 
-    def require_supported(self) -> None:
-        """Refuses, by name, what the maths of this package does not cover."""
+    def require(self, key: str, value: bool) -> None:
+        """Refuses another value of `key` than the only one that is run here; absent is fine."""
+        if self.boolean(key, value) is not value:
+            raise self.error(f"{key} must be {str(value).lower()}: the maths here covers nothing else")
+
+    def require_supported(self) -> str:
+        """Refuses, by name, what the maths of this package does not cover. Returns the model type."""
         model_type = self._data.get("model_type")
-        if model_type != "qwen2":
-            raise self.error(f"model_type must be 'qwen2', but is {model_type!r}; this package runs no other model")
+        if model_type not in _MODEL_TYPES:
+            raise self.error(
+                f"model_type must be {' or '.join(map(repr, _MODEL_TYPES))}, but is {model_type!r}; this package runs "
+                f"no other model"
+            )
         activation = self._data.get("hidden_act", "silu")
         if activation != "silu":
             raise self._wrong("hidden_act", "'silu'", activation)
@@ -144,3 +160,4 @@ class Fields:
                 "quantization_config is set; only fp32, fp16 and bf16 weights are run. "
                 "Use the checkpoint that was not quantised"
             )
+        return str(model_type)

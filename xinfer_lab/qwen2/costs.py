@@ -1,4 +1,4 @@
-"""What the three functions of `layers` cost, from shapes alone.
+"""What the functions of `layers` cost, from shapes alone.
 
 Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are
 left out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline
@@ -14,9 +14,18 @@ import torch
 from xinfer_lab.qwen2.attention import MASK_ALIGNMENT, RECENT_GPU, AttentionPlan, DeviceTraits, plan_attention
 from xinfer_lab.qwen2.layers import LayerSpec
 
-__all__ = ["Work", "attention_pairs", "decoder_layer_work", "embed_work", "lm_head_work"]
+__all__ = [
+    "SLACK",
+    "Work",
+    "attention_pairs",
+    "attention_work",
+    "decoder_layer_work",
+    "embed_work",
+    "lm_head_work",
+    "norm_workspace",
+]
 
-_SLACK = 32 * 1024
+SLACK = 32 * 1024
 """Bytes for the many small tensors of a call."""
 
 _FLASH_SLOTS = 512
@@ -36,7 +45,7 @@ class Work:
 def embed_work(*, batch: int, tokens: int, hidden_size: int, dtype: torch.dtype) -> Work:
     """A row of the table for each int64 token."""
     rows = batch * tokens * hidden_size * dtype.itemsize
-    return Work(0, batch * tokens * 8 + rows, rows, _SLACK)
+    return Work(0, batch * tokens * 8 + rows, rows, SLACK)
 
 
 def lm_head_work(*, batch: int, positions: int, hidden_size: int, vocab_size: int, dtype: torch.dtype) -> Work:
@@ -47,7 +56,7 @@ def lm_head_work(*, batch: int, positions: int, hidden_size: int, vocab_size: in
         flops=2 * rows * hidden_size * vocab_size,
         bytes_read=(weights + rows * hidden_size) * dtype.itemsize,
         bytes_written=rows * vocab_size * dtype.itemsize,
-        workspace=_norm_workspace(rows * hidden_size, dtype) + _SLACK,
+        workspace=norm_workspace(rows * hidden_size, dtype) + SLACK,
     )
 
 
@@ -62,7 +71,32 @@ def decoder_layer_work(
     dtype: torch.dtype,
     traits: DeviceTraits = RECENT_GPU,
 ) -> Work:
-    """A layer over `tokens` new tokens of each sequence, at `position`.
+    """A layer over `tokens` new tokens of each sequence, at `position`: its attention, and its MLP."""
+    first = attention_work(
+        spec, batch=batch, tokens=tokens, position=position, hidden_size=hidden_size, dtype=dtype, traits=traits
+    )
+    size, rows = dtype.itemsize, batch * tokens
+    weights = 3 * hidden_size * intermediate_size
+    gated = (2 * max(intermediate_size, hidden_size) + hidden_size) * rows * size
+    return Work(
+        flops=first.flops + 2 * rows * weights,
+        bytes_read=first.bytes_read + (weights + hidden_size) * size,
+        bytes_written=first.bytes_written,
+        workspace=max(first.workspace, SLACK + _rotation(spec, tokens, size) + gated),
+    )
+
+
+def attention_work(
+    spec: LayerSpec,
+    *,
+    batch: int,
+    tokens: int,
+    position: int,
+    hidden_size: int,
+    dtype: torch.dtype,
+    traits: DeviceTraits = RECENT_GPU,
+) -> Work:
+    """The first half of a layer over `tokens` new tokens of each sequence, at `position`.
 
     FLOPs: 2 for each weight and token (Kaplan et al., 2020, section 2.1), and 4 D for each query head and visible
     (query, key) pair: 2 D for q k, 2 D for the weighted sum of values. Masked pairs are not counted, whether or not a
@@ -70,24 +104,26 @@ def decoder_layer_work(
     """
     queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
     size, rows = dtype.itemsize, batch * tokens
-    matrices = 2 * hidden_size * (queries + keys) + 3 * hidden_size * intermediate_size
-    vectors = 2 * hidden_size + queries + 2 * keys
+    matrices = 2 * hidden_size * (queries + keys)
+    vectors = hidden_size + queries + 2 * keys
     plan = plan_attention(traits, dtype, spec.head_dim, tokens, position, spec.window)
     span = plan.end_key - plan.first_key
     pairs = attention_pairs(tokens, position, spec.window)
     projections = (hidden_size + queries + 2 * keys + 2 * max(queries, keys)) * rows * size
-    rotation = tokens * spec.head_dim * (4 + 4 + size)
     attention = rows * queries * size + _attention_workspace(spec, plan, batch, tokens, dtype)
     output = (hidden_size + queries) * rows * size
-    gated = (2 * max(intermediate_size, hidden_size) + hidden_size) * rows * size
     return Work(
         flops=2 * rows * matrices + 4 * batch * spec.num_attention_heads * spec.head_dim * pairs,
         bytes_read=(matrices + vectors + rows * hidden_size + 2 * batch * span * keys) * size,
         bytes_written=(rows * hidden_size + 2 * rows * keys) * size,
-        workspace=_SLACK
-        + rotation
-        + max(_norm_workspace(rows * hidden_size, dtype), projections, attention, output, gated),
+        workspace=SLACK
+        + _rotation(spec, tokens, size)
+        + max(norm_workspace(rows * hidden_size, dtype), projections, attention, output),
     )
+
+
+def _rotation(spec: LayerSpec, tokens: int, size: int) -> int:
+    return tokens * spec.head_dim * (4 + 4 + size)
 
 
 def attention_pairs(tokens: int, position: int, window: int | None) -> int:
@@ -101,8 +137,9 @@ def attention_pairs(tokens: int, position: int, window: int | None) -> int:
     return triangle(position + tokens) - triangle(position)
 
 
-def _norm_workspace(elements: int, dtype: torch.dtype) -> int:
-    """fp32: the product and the result. Narrower types: two fp32 copies and the narrow one."""
+def norm_workspace(elements: int, dtype: torch.dtype) -> int:
+    """Bytes that a norm of so many elements allocates: the product and the result in fp32; for narrower types two fp32
+    copies and the narrow one."""
     return elements * (8 if dtype == torch.float32 else 8 + dtype.itemsize)
 
 

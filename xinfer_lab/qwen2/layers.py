@@ -1,4 +1,4 @@
-"""The three functions of a Qwen2 forward pass: embed, decoder_layer, lm_head.
+"""The three functions of a Qwen2 forward pass: embed, decoder_layer, lm_head; and the halves of a layer.
 
 Each writes into tensors that the caller provides; what it needs in between comes from PyTorch's allocator and is given
 back on return (`xinfer_lab.qwen2.costs` says how much). On CUDA they enqueue work on the current stream and return.
@@ -15,7 +15,7 @@ from torch.nn.functional import linear, silu
 from xinfer_lab.qwen2.attention import attend
 from xinfer_lab.qwen2.config import Qwen2Config
 
-__all__ = ["LayerSpec", "decoder_layer", "embed", "layer_spec", "lm_head", "rms_norm"]
+__all__ = ["LayerSpec", "attention", "decoder_layer", "embed", "layer_spec", "lm_head", "rms_norm"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +71,30 @@ def decoder_layer(
 ) -> None:
     """One decoder layer over T new tokens, in place.
 
-    hidden[B, T, H] is updated. `weights` has the twelve tensors of a layer by their names relative to it
-    (`layout.tensor_shapes`), all of hidden's dtype. keys and values [capacity, B, KVH, D] are the layer's cache, token
-    first so that what is written, [position : position + T], is one range of bytes; [0 : position] must hold the
-    tokens before. Raises ValueError, before anything is written, when the cache does not fit.
+    `attention`, then the MLP. `weights` has the twelve tensors of a layer by their names relative to it
+    (`layout.tensor_shapes`), all of hidden's dtype.
+    """
+    attention(hidden, weights, keys, values, position, spec)
+    normed = rms_norm(hidden, weights["post_attention_layernorm.weight"], spec.rms_norm_eps)
+    gate = silu(linear(normed, weights["mlp.gate_proj.weight"]), inplace=True)
+    gate.mul_(linear(normed, weights["mlp.up_proj.weight"]))
+    hidden.add_(linear(gate, weights["mlp.down_proj.weight"]))
+
+
+def attention(
+    hidden: torch.Tensor,
+    weights: Mapping[str, torch.Tensor],
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    position: int,
+    spec: LayerSpec,
+) -> None:
+    """The first half of a layer over T new tokens, in place: norm, attention, residual connection.
+
+    hidden[B, T, H] is updated. `weights` has the layer's tensors of the group "attention" (and may have others). keys
+    and values [capacity, B, KVH, D] are the layer's cache, token first so that what is written,
+    [position : position + T], is one range of bytes; [0 : position] must hold the tokens before. Raises ValueError,
+    before anything is written, when the cache does not fit.
     """
     batch, tokens, _ = hidden.shape
     heads, kv_heads, head_dim = spec.num_attention_heads, spec.num_key_value_heads, spec.head_dim
@@ -94,12 +114,6 @@ def decoder_layer(
     mixed = attend(query, keys, values, position, spec.window)
     del query
     hidden.add_(linear(mixed, weights["self_attn.o_proj.weight"]))
-    del mixed
-
-    normed = rms_norm(hidden, weights["post_attention_layernorm.weight"], spec.rms_norm_eps)
-    gate = silu(linear(normed, weights["mlp.gate_proj.weight"]), inplace=True)
-    gate.mul_(linear(normed, weights["mlp.up_proj.weight"]))
-    hidden.add_(linear(gate, weights["mlp.down_proj.weight"]))
 
 
 def lm_head(hidden: torch.Tensor, norm: torch.Tensor, head: torch.Tensor, out: torch.Tensor, eps: float) -> None:

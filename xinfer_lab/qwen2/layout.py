@@ -6,12 +6,16 @@ from dataclasses import dataclass
 import torch
 
 from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.qwen2.errors import ConfigError
+from xinfer_lab.qwen2.experts_config import ExpertsConfig
 
 __all__ = [
     "ALIGNMENT",
     "GroupLayout",
     "LayerLayout",
     "TensorPlace",
+    "expert_layout",
+    "expert_tensor_name",
     "layer_layout",
     "resident_tensors",
     "tensor_name",
@@ -49,7 +53,7 @@ class GroupLayout:
 
 @dataclass(frozen=True)
 class LayerLayout:
-    """A decoder layer: its groups "attention" and "mlp"; every layer of a model has the same layout."""
+    """A decoder layer: its groups "attention" and "mlp". Every layer of a model without experts has the same layout."""
 
     groups: tuple[GroupLayout, ...]
 
@@ -71,8 +75,18 @@ class LayerLayout:
         raise KeyError(f"a layer has the groups {[group.name for group in self.groups]}, but {name!r} was asked for")
 
 
-def tensor_shapes(config: Qwen2Config) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Shapes of a layer's twelve tensors: group -> name relative to the layer -> shape."""
+def tensor_shapes(config: Qwen2Config, layer: int | None = None) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Shapes of a layer's tensors: group -> name relative to the layer -> shape.
+
+    Twelve for a dense layer. Those of a layer with experts are what every token needs of it: router and shared expert,
+    without the experts themselves (`expert_layout`). Without `layer` every layer is meant: raises ConfigError for a
+    model with experts, whose layers are not all there is to it.
+    """
+    if layer is None and config.experts is not None:
+        raise ConfigError(
+            f"this model has {config.experts.num_experts} experts in a layer, and what was asked for knows no experts: "
+            f"run it with all layers resident"
+        )
     hidden, wide = config.hidden_size, config.intermediate_size
     queries = config.num_attention_heads * config.head_dim
     keys = config.num_key_value_heads * config.head_dim
@@ -89,16 +103,45 @@ def tensor_shapes(config: Qwen2Config) -> dict[str, dict[str, tuple[int, ...]]]:
         },
         "mlp": {
             "post_attention_layernorm.weight": (hidden,),
-            "mlp.gate_proj.weight": (wide, hidden),
-            "mlp.up_proj.weight": (wide, hidden),
-            "mlp.down_proj.weight": (hidden, wide),
+            **(
+                _mixture_shapes(hidden, config.experts)
+                if layer is not None and config.experts is not None and config.has_experts(layer)
+                else {f"mlp.{name}": shape for name, shape in _mlp_shapes(hidden, wide).items()}
+            ),
         },
     }
 
 
-def layer_layout(config: Qwen2Config) -> LayerLayout:
-    """The layout that each decoder layer of this model has, in every residency."""
-    return LayerLayout(tuple(_group(name, shapes, config.dtype) for name, shapes in tensor_shapes(config).items()))
+def _mlp_shapes(hidden: int, wide: int) -> dict[str, tuple[int, ...]]:
+    return {"gate_proj.weight": (wide, hidden), "up_proj.weight": (wide, hidden), "down_proj.weight": (hidden, wide)}
+
+
+def _mixture_shapes(hidden: int, experts: ExpertsConfig) -> dict[str, tuple[int, ...]]:
+    shared = _mlp_shapes(hidden, experts.shared_expert_intermediate_size)
+    return {
+        "mlp.gate.weight": (experts.num_experts, hidden),
+        **{f"mlp.shared_expert.{name}": shape for name, shape in shared.items()},
+        "mlp.shared_expert_gate.weight": (1, hidden),
+    }
+
+
+def layer_layout(config: Qwen2Config, layer: int | None = None) -> LayerLayout:
+    """The layout of a decoder layer, in every residency; without `layer` the one that each layer of a model without
+    experts has. Raises ConfigError as `tensor_shapes` does."""
+    shapes = tensor_shapes(config, layer)
+    return LayerLayout(tuple(_group(name, tensors, config.dtype) for name, tensors in shapes.items()))
+
+
+def expert_layout(config: Qwen2Config) -> GroupLayout:
+    """The layout that each expert of this model has, in every residency. Raises ConfigError if it has none."""
+    if config.experts is None:
+        raise ConfigError("this model has no experts")
+    return _group("expert", _mlp_shapes(config.hidden_size, config.experts.moe_intermediate_size), config.dtype)
+
+
+def expert_tensor_name(layer: int, expert: int, relative: str) -> str:
+    """The checkpoint's name of an expert's tensor."""
+    return tensor_name(layer, f"mlp.experts.{expert}.{relative}")
 
 
 def tensor_name(layer: int, relative: str) -> str:

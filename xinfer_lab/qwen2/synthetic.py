@@ -19,6 +19,7 @@ from xinfer_lab.qwen2.byte_vocabulary import byte_tokenizer
 from xinfer_lab.qwen2.checkpoint import expected_shapes
 from xinfer_lab.qwen2.config import DTYPES, Qwen2Config
 from xinfer_lab.qwen2.errors import CheckpointError, ConfigError
+from xinfer_lab.qwen2.experts_config import ExpertsConfig
 
 __all__ = ["SyntheticSpec", "is_made_up", "moments", "synthetic_tensor", "write_checkpoint"]
 
@@ -31,7 +32,9 @@ _SPREAD = 2.0
 @dataclass(frozen=True, kw_only=True)
 class SyntheticSpec:
     """A model to make up. `dtype` is "float32", "float16" or "bfloat16"; `shards` is the number of weight files;
-    `head_dim` None means hidden / heads. Raises ConfigError for sizes that cannot be."""
+    `head_dim` None means hidden / heads. With `experts` each layer has so many, of which a token takes
+    `experts_per_token`; `expert_intermediate` None means half of `intermediate`, which the shared expert has. Raises
+    ConfigError for sizes that cannot be."""
 
     layers: int = 6
     hidden: int = 64
@@ -45,6 +48,9 @@ class SyntheticSpec:
     shards: int = 1
     tied: bool = False
     context: int = 32768
+    experts: int = 0
+    experts_per_token: int = 2
+    expert_intermediate: int | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -73,6 +79,19 @@ class SyntheticSpec:
             tie_word_embeddings=self.tied,
             max_position_embeddings=self.context,
             dtype=DTYPES[self.dtype],
+            experts=self._experts(),
+        )
+
+    def _experts(self) -> ExpertsConfig | None:
+        if self.experts == 0:
+            return None
+        return ExpertsConfig(
+            num_experts=self.experts,
+            num_experts_per_tok=self.experts_per_token,
+            moe_intermediate_size=max(1, self.intermediate // 2)
+            if self.expert_intermediate is None
+            else self.expert_intermediate,
+            shared_expert_intermediate_size=self.intermediate,
         )
 
 
@@ -154,6 +173,10 @@ def moments(name: str, config: Qwen2Config) -> tuple[float, float]:
         return 0.0, 1.0
     if name.endswith("o_proj.weight"):
         return 0.0, residual / math.sqrt(config.num_attention_heads * config.head_dim)
+    if ".experts." in name and name.endswith("down_proj.weight") and config.experts is not None:
+        return 0.0, residual / math.sqrt(config.experts.moe_intermediate_size)
+    if ".shared_expert." in name and name.endswith("down_proj.weight") and config.experts is not None:
+        return 0.0, residual / math.sqrt(config.experts.shared_expert_intermediate_size)
     if name.endswith("down_proj.weight"):
         return 0.0, residual / math.sqrt(config.intermediate_size)
     return 0.0, 1.0 / math.sqrt(hidden)

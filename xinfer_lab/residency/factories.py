@@ -77,12 +77,13 @@ def effective_pool(pool: int, layers: int) -> int | None:
 
 
 def resident_layers(on_layer: Progress | None = None) -> SourceFactory:
-    """All layers stay in device memory."""
+    """All layers stay in device memory; those of a model with experts without these."""
     from xinfer_lab.residency.resident import ResidentLayers
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
-        return ResidentLayers(device, layer_layout(config), config.dtype, config.num_hidden_layers, on_layer)
+        layouts = [layer_layout(config, layer) for layer in range(config.num_hidden_layers)]
+        return ResidentLayers(device, layouts, config.dtype, len(layouts), on_layer)
 
     return make
 

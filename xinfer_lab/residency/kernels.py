@@ -1,9 +1,10 @@
 """The kernels of a Qwen2 forward pass: the layer maths of `xinfer_lab.qwen2` with their declarations for a device.
 
-Importing this module registers ``embed``, ``decoder_layer``, ``lm_head``, from `xinfer_lab.residency.codec.kernel`
-``decode_exponents``, and those of `xinfer_lab.residency.kv_kernels`: a device knows the kernels that were registered
-before it was made. Declared accesses are exact:
-weights without the padding between them, the cache by the tokens that are read and written.
+Importing this module registers ``embed``, ``decoder_layer``, ``attention`` (its first half), ``lm_head``, those of
+`xinfer_lab.residency.mixture_kernels` and `xinfer_lab.residency.kv_kernels` and, from
+`xinfer_lab.residency.codec.kernel`, ``decode_exponents``: a device knows the kernels that were registered before it was
+made. Declared accesses are exact: weights without the padding between them, the cache by the tokens that are read and
+written.
 
 Their workspace is what a GPU needs, with whichever attention backend it has; an emulated device counts that too, since
 its budget stands for a GPU's memory, so that a budget says the same on every machine. What the CPU's own kernels
@@ -18,28 +19,34 @@ from dataclasses import replace
 import torch
 
 from xinfer_lab.device.device import KERNELS
-from xinfer_lab.device.kernels import Access, Cost, Kernel, Operands, Params
+from xinfer_lab.device.kernels import Access, Kernel, Operands, Params
 from xinfer_lab.device.records import Span, View
 from xinfer_lab.qwen2 import costs, layers
 from xinfer_lab.qwen2.attention import RECENT_GPU, DeviceTraits
 from xinfer_lab.qwen2.layers import LayerSpec
 from xinfer_lab.residency.codec.kernel import DECODE_EXPONENTS
 from xinfer_lab.residency.kv_kernels import GATHER_PAGES, SCATTER_PAGES
-from xinfer_lab.residency.operands import exactly, operand, shape, want
+from xinfer_lab.residency.mixture_kernels import COMBINE, EXPERT, ROUTE, SHARED_EXPERT
+from xinfer_lab.residency.operands import FLOATS, cost_of, exactly, operand, shape, torch_dtype, want
 
 __all__ = [
+    "ATTENTION",
+    "ATTENTION_WEIGHTS",
+    "COMBINE",
     "DECODER_LAYER",
     "DECODE_EXPONENTS",
     "EMBED",
+    "EXPERT",
     "GATHER_PAGES",
     "LAYER_WEIGHTS",
     "LM_HEAD",
+    "ROUTE",
     "SCATTER_PAGES",
+    "SHARED_EXPERT",
     "layer_params",
 ]
 
-_FLOATS = ("float32", "float16", "bfloat16")
-LAYER_WEIGHTS = (
+ATTENTION_WEIGHTS = (
     "input_layernorm.weight",
     "self_attn.q_proj.weight",
     "self_attn.q_proj.bias",
@@ -48,6 +55,10 @@ LAYER_WEIGHTS = (
     "self_attn.v_proj.weight",
     "self_attn.v_proj.bias",
     "self_attn.o_proj.weight",
+)
+"""The weight operands of ``attention``: tensors by their names relative to the layer."""
+LAYER_WEIGHTS = (
+    *ATTENTION_WEIGHTS,
     "post_attention_layernorm.weight",
     "mlp.gate_proj.weight",
     "mlp.up_proj.weight",
@@ -57,21 +68,12 @@ LAYER_WEIGHTS = (
 
 
 def layer_params(spec: LayerSpec, position: int) -> dict[str, int | float | None]:
-    """The parameters of one ``decoder_layer`` dispatch: the layer's spec, and the position of its first new token."""
+    """The parameters of a ``decoder_layer`` or ``attention`` dispatch: the layer's spec, and where its first new token
+    stands."""
     return {**spec.to_dict(), "position": position}
 
 
-def _dtype(view: View) -> torch.dtype:
-    dtype = getattr(torch, view.dtype)
-    assert isinstance(dtype, torch.dtype)
-    return dtype
-
-
-def _cost(work: costs.Work, launches: int = 1) -> Cost:
-    return Cost(float(work.flops), float(work.bytes_read + work.bytes_written), launches)
-
-
-_LAYER_LAUNCHES, _HEAD_LAUNCHES = 47, 9
+_LAYER_LAUNCHES, _ATTENTION_LAUNCHES, _HEAD_LAUNCHES = 47, 34, 9
 """Kernels that torch launches on a GPU for a layer and for the head, as its profiler counts them; a few more or less by
 shape and version."""
 
@@ -82,14 +84,14 @@ shape and version."""
 def _check_embed(operands: Operands, params: Params) -> None:
     exactly("embed", operands, params, {"tokens", "weight", "out"}, set())
     tokens = operand("embed", operands, "tokens", 2, "int64")
-    weight = operand("embed", operands, "weight", 2, *_FLOATS)
+    weight = operand("embed", operands, "weight", 2, *FLOATS)
     out = operand("embed", operands, "out", 3, weight.dtype)
     shape("embed", "out", out, (*tokens.shape, weight.shape[1]))
 
 
 def _embed_work(operands: Operands) -> costs.Work:
     (batch, tokens), weight = operands["tokens"].shape, operands["weight"]
-    return costs.embed_work(batch=batch, tokens=tokens, hidden_size=weight.shape[1], dtype=_dtype(weight))
+    return costs.embed_work(batch=batch, tokens=tokens, hidden_size=weight.shape[1], dtype=torch_dtype(weight))
 
 
 EMBED = KERNELS.register(
@@ -98,7 +100,7 @@ EMBED = KERNELS.register(
         run=lambda t, _: layers.embed(t["tokens"], t["weight"], t["out"]),
         # Which rows are read depends on the tokens' values: declared is the whole table.
         access=lambda o, _: Access((o["tokens"].span, o["weight"].span), (o["out"].span,)),
-        cost=lambda o, _: _cost(_embed_work(o)),
+        cost=lambda o, _: cost_of(_embed_work(o)),
         workspace=lambda o, _: _embed_work(o).workspace,
         check=_check_embed,
         from_host=frozenset({"weight"}),
@@ -106,18 +108,18 @@ EMBED = KERNELS.register(
 )
 
 
-# decoder_layer: hidden [B, T, H] in place, kv [2, capacity, B, KVH, D] in place, twelve weights
+# decoder_layer: hidden [B, T, H] in place, kv [2, capacity, B, KVH, D] in place, twelve weights; attention: eight
 
 
-def _spec(params: Params) -> LayerSpec:
+def _spec(params: Params, kernel: str = "decoder_layer") -> LayerSpec:
     for name in ("num_attention_heads", "num_key_value_heads", "head_dim", "position"):
-        want(type(params[name]) is int, "decoder_layer", f"{name} must be an integer, not {params[name]!r}")
+        want(type(params[name]) is int, kernel, f"{name} must be an integer, not {params[name]!r}")
     for name in ("rms_norm_eps", "rope_theta"):
         value = params[name]
         ok = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
-        want(ok, "decoder_layer", f"{name} must be a positive number, not {value!r}")
+        want(ok, kernel, f"{name} must be a positive number, not {value!r}")
     window = params["window"]
-    want(window is None or (type(window) is int and window > 0), "decoder_layer", f"window: {window!r}")
+    want(window is None or (type(window) is int and window > 0), kernel, f"window: {window!r}")
     return LayerSpec.from_dict({name: value for name, value in params.items() if name != "position"})
 
 
@@ -127,8 +129,28 @@ _PARAMS = set(LayerSpec.__dataclass_fields__) | {"position"}
 def _check_layer(operands: Operands, params: Params) -> None:
     kernel = "decoder_layer"
     exactly(kernel, operands, params, {"hidden", "kv", *LAYER_WEIGHTS}, _PARAMS)
-    spec = _spec(params)
-    hidden = operand(kernel, operands, "hidden", 3, *_FLOATS)
+    hidden = _check_first_half(kernel, operands, params)
+    size = hidden.shape[2]
+    wide = operand(kernel, operands, "mlp.gate_proj.weight", 2, hidden.dtype).shape[0]
+    wanted = ((size,), (wide, size), (wide, size), (size, wide))
+    _check_shapes(kernel, operands, LAYER_WEIGHTS[len(ATTENTION_WEIGHTS) :], wanted, hidden.dtype)
+
+
+def _check_attention(operands: Operands, params: Params) -> None:
+    exactly("attention", operands, params, {"hidden", "kv", *ATTENTION_WEIGHTS}, _PARAMS)
+    _check_first_half("attention", operands, params)
+
+
+def _check_shapes(
+    kernel: str, operands: Operands, names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], dtype: str
+) -> None:
+    for name, wanted in zip(names, shapes, strict=True):
+        shape(kernel, name, operand(kernel, operands, name, len(wanted), dtype), wanted)
+
+
+def _check_first_half(kernel: str, operands: Operands, params: Params) -> View:
+    spec = _spec(params, kernel)
+    hidden = operand(kernel, operands, "hidden", 3, *FLOATS)
     batch, tokens, size = hidden.shape
     queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
     want(spec.num_key_value_heads > 0 and spec.head_dim > 0, kernel, f"heads and head_dim must be positive: {spec}")
@@ -142,20 +164,10 @@ def _check_layer(operands: Operands, params: Params) -> None:
     )
     kv = operand(kernel, operands, "kv", 5, hidden.dtype)
     shape(kernel, "kv", kv, (2, kv.shape[1], batch, spec.num_key_value_heads, spec.head_dim))
-    gate = operand(kernel, operands, "mlp.gate_proj.weight", 2, hidden.dtype)
-    wide = gate.shape[0]
-    shapes = dict(
-        zip(
-            LAYER_WEIGHTS,
-            (
-                (size,), (queries, size), (queries,), (keys, size), (keys,), (keys, size), (keys,), (size, queries),
-                (size,), (wide, size), (wide, size), (size, wide),
-            ),
-            strict=True,
-        )
+    shapes = (
+        (size,), (queries, size), (queries,), (keys, size), (keys,), (keys, size), (keys,), (size, queries),
     )  # fmt: skip
-    for name, wanted in shapes.items():
-        shape(kernel, name, operand(kernel, operands, name, len(wanted), hidden.dtype), wanted)
+    _check_shapes(kernel, operands, ATTENTION_WEIGHTS, shapes, hidden.dtype)
     position = params["position"]
     assert isinstance(position, int)
     want(
@@ -163,6 +175,7 @@ def _check_layer(operands: Operands, params: Params) -> None:
         kernel,
         f"the cache holds {kv.shape[1]} tokens, but positions {position} to {position + tokens - 1} are to be written",
     )
+    return hidden
 
 
 def _layer_access(operands: Operands, params: Params) -> Access:
@@ -171,7 +184,7 @@ def _layer_access(operands: Operands, params: Params) -> Access:
     assert isinstance(position, int)
     first = max(0, position - window + 1) if isinstance(window, int) else 0
     end = position + hidden.shape[1]
-    weights = tuple(operands[name].span for name in LAYER_WEIGHTS)
+    weights = tuple(view.span for name, view in operands.items() if name not in ("hidden", "kv"))
     return Access(
         reads=(hidden.span, *weights, *_tokens_of(kv, first, end)),
         writes=(hidden.span, *_tokens_of(kv, position, end)),
@@ -193,9 +206,14 @@ def _layer_work(operands: Operands, params: Params, traits: DeviceTraits = RECEN
     batch, tokens, size = hidden.shape
     position = params["position"]
     assert isinstance(position, int)
+    if "mlp.gate_proj.weight" not in operands:
+        return costs.attention_work(
+            _spec(params), batch=batch, tokens=tokens, position=position, hidden_size=size, dtype=torch_dtype(hidden),
+            traits=traits,
+        )  # fmt: skip
     return costs.decoder_layer_work(
         _spec(params), batch=batch, tokens=tokens, position=position, hidden_size=size,
-        intermediate_size=operands["mlp.gate_proj.weight"].shape[0], dtype=_dtype(hidden), traits=traits,
+        intermediate_size=operands["mlp.gate_proj.weight"].shape[0], dtype=torch_dtype(hidden), traits=traits,
     )  # fmt: skip
 
 
@@ -207,8 +225,8 @@ def _run_layer(tensors: Mapping[str, torch.Tensor], params: Params) -> None:
     position = params["position"]
     assert isinstance(position, int)
     keys, values = tensors["kv"]
-    weights = {name: tensors[name] for name in LAYER_WEIGHTS}
-    layers.decoder_layer(tensors["hidden"], weights, keys, values, position, _spec(params))
+    run = layers.decoder_layer if "mlp.gate_proj.weight" in tensors else layers.attention
+    run(tensors["hidden"], tensors, keys, values, position, _spec(params))
 
 
 DECODER_LAYER = KERNELS.register(
@@ -216,9 +234,19 @@ DECODER_LAYER = KERNELS.register(
         name="decoder_layer",
         run=_run_layer,
         access=_layer_access,
-        cost=lambda o, p: _cost(_layer_work(o, p), _LAYER_LAUNCHES),
+        cost=lambda o, p: cost_of(_layer_work(o, p), _LAYER_LAUNCHES),
         workspace=_layer_workspace,
         check=_check_layer,
+    )
+)
+ATTENTION = KERNELS.register(
+    Kernel(
+        name="attention",
+        run=_run_layer,
+        access=_layer_access,
+        cost=lambda o, p: cost_of(_layer_work(o, p), _ATTENTION_LAUNCHES),
+        workspace=_layer_workspace,
+        check=_check_attention,
     )
 )
 
@@ -230,7 +258,7 @@ def _check_head(operands: Operands, params: Params) -> None:
     exactly("lm_head", operands, params, {"hidden", "norm", "weight", "out"}, {"rms_norm_eps"})
     eps = params["rms_norm_eps"]
     want(isinstance(eps, float) and 0 < eps < 1, "lm_head", f"rms_norm_eps must be between 0 and 1, not {eps!r}")
-    hidden = operand("lm_head", operands, "hidden", 3, *_FLOATS)
+    hidden = operand("lm_head", operands, "hidden", 3, *FLOATS)
     batch, tokens, size = hidden.shape
     shape("lm_head", "norm", operand("lm_head", operands, "norm", 1, hidden.dtype), (size,))
     weight = operand("lm_head", operands, "weight", 2, hidden.dtype)
@@ -244,7 +272,7 @@ def _head_work(operands: Operands) -> costs.Work:
     out, hidden = operands["out"], operands["hidden"]
     batch, positions, vocab = out.shape
     return costs.lm_head_work(
-        batch=batch, positions=positions, hidden_size=hidden.shape[2], vocab_size=vocab, dtype=_dtype(hidden)
+        batch=batch, positions=positions, hidden_size=hidden.shape[2], vocab_size=vocab, dtype=torch_dtype(hidden)
     )
 
 
@@ -264,7 +292,7 @@ LM_HEAD = KERNELS.register(
         name="lm_head",
         run=lambda t, p: layers.lm_head(t["hidden"], t["norm"], t["weight"], t["out"], float(p["rms_norm_eps"] or 0)),
         access=_head_access,
-        cost=lambda o, _: _cost(_head_work(o), _HEAD_LAUNCHES),
+        cost=lambda o, _: cost_of(_head_work(o), _HEAD_LAUNCHES),
         workspace=lambda o, _: _head_work(o).workspace,
         check=_check_head,
     )

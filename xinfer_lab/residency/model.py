@@ -24,6 +24,7 @@ from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
 from xinfer_lab.residency.cache import CacheFactory, cache_shape, contiguous_cache
 from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.experts import ExpertsFactory, resident_experts
 from xinfer_lab.residency.factories import (
     MIN_POOL,
     Progress,
@@ -35,6 +36,7 @@ from xinfer_lab.residency.factories import (
     streaming_layers,
 )
 from xinfer_lab.residency.kernels import layer_params
+from xinfer_lab.residency.mixture import Mixture
 from xinfer_lab.residency.outside import OutsideWeights
 from xinfer_lab.residency.weights import CheckpointWeights, LayerWeights, ModelWeights
 
@@ -52,8 +54,8 @@ class QwenModel:
     ``batch`` sequences of equal length; ``context`` tokens of cache for each; ``chunk`` is the most tokens of one
     forward pass (default: the whole context); ``positions`` is how many last positions get logits (None: all of a
     chunk); with ``host_embedding`` the embedding stays in host memory (see `OutsideWeights`); ``make_cache`` makes the
-    cache. All device memory is allocated here, once; raises `OutOfDeviceMemory` with nothing left behind. The workspace
-    of kernels comes on top of it, and is counted when a pass first needs it.
+    cache, ``make_experts`` the source of experts. All device memory is allocated here, once; raises `OutOfDeviceMemory`
+    with nothing left behind. The workspace of kernels comes on top of it, counted when a pass first needs it.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class QwenModel:
         positions: int | None = 1,
         host_embedding: bool = False,
         make_cache: CacheFactory = contiguous_cache,
+        make_experts: ExpertsFactory = resident_experts,
     ) -> None:
         config = weights.config
         context = min(DEFAULT_CONTEXT, config.max_position_embeddings) if context is None else context
@@ -97,6 +100,7 @@ class QwenModel:
             with all_or_nothing(device):
                 self._allocate(host_embedding, make_cache)
                 self.source = make_source(device, weights)
+                self.mixture = Mixture(device, weights, batch * chunk, make_experts) if config.experts else None
         except BaseException:
             device.sources.unmount(weights)
             raise
@@ -107,11 +111,10 @@ class QwenModel:
     def load(
         cls, path: str | Path | Checkpoint, device: Device, *, on_layer: Progress | None = None, **shape: int | None
     ) -> QwenModel:
-        """The checkpoint at ``path`` with all layers resident. Blocks until they have arrived. ``shape``: see the
-        class.
+        """The checkpoint at ``path`` with all layers resident (and experts). Blocks until they have arrived.
 
-        Host memory: two staged chunks of at most 64 MiB while loading, then only what a pass hands in and out. The
-        files are mapped while they are read and not afterwards.
+        ``shape``: see the class. Host memory: two staged chunks of at most 64 MiB while loading, then only what a pass
+        hands in and out. The files are mapped while they are read and not afterwards.
         """
         return cls._open(path, device, resident_layers(on_layer), shape)
 
@@ -144,9 +147,8 @@ class QwenModel:
         on_layer: Progress | None = None,
         **shape: int | None,
     ) -> QwenModel:
-        """The checkpoint at ``path``, each layer uploaded when it is needed and not before: what streaming is
-        compared with.
-        """
+        """The checkpoint at ``path``, each layer uploaded when it is needed and not before: what streaming is compared
+        with."""
         return cls._open(path, device, serial_layers(host_memory, on_layer), shape)
 
     @classmethod
@@ -265,8 +267,11 @@ class QwenModel:
         kv = self.cache.ensure(layer, self.position, tokens)
         weights = self.source.ensure(layer)
         try:
-            with self.device.direct_queue.record(f"layer {layer}") as commands:
-                self._dispatch_layer(commands, layer, hidden, kv, weights)
+            if self.mixture is not None and self.config.has_experts(layer):
+                self.mixture.run(layer, self.position, hidden, kv, weights)
+            else:
+                with self.device.direct_queue.record(f"layer {layer}") as commands:
+                    self._dispatch_layer(commands, layer, hidden, kv, weights)
         finally:
             self.source.release(layer)
         self.cache.release(layer, self.position, tokens)
@@ -338,8 +343,7 @@ class QwenModel:
         if self.position + tokens.shape[1] > self.context:
             raise RequestError(
                 f"the cache has room for {self.context} tokens: {self.position} are there and {tokens.shape[1]} are "
-                f"to come. "
-                f"Load the model with a larger context, or begin a new sequence with reset()."
+                f"to come. Load the model with a larger context, or begin a new sequence with reset()."
             )
         return tokens.contiguous()
 
@@ -370,14 +374,14 @@ class QwenModel:
         return buffer
 
     def close(self) -> None:
-        """Drain, give all memory back and close the checkpoint if this model opened it. The device stays open.
-
-        May be called again, and in the middle of a run.
-        """
+        """Drain, give all memory back and close the checkpoint if this model opened it; the device stays open. May be
+        called again, and in the middle of a run."""
         if self._closed:
             return
         self._closed = True
         self.source.close()
+        if self.mixture is not None:
+            self.mixture.close()
         self._finish()
         self.cache.close()
         for buffer in self._buffers:

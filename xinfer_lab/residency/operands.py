@@ -1,12 +1,30 @@
-"""What kernels ask of their operands and parameters: checks that refuse by name, for the kernels of this package."""
+"""What kernels ask of their operands and parameters: checks that refuse by name, and what the kernels here share."""
 
 from __future__ import annotations
 
-from xinfer_lab.device.errors import KernelError
-from xinfer_lab.device.kernels import Operands, Params
-from xinfer_lab.device.records import View
+import torch
 
-__all__ = ["exactly", "operand", "shape", "want"]
+from xinfer_lab.device.errors import KernelError
+from xinfer_lab.device.kernels import Cost, Operands, Params
+from xinfer_lab.device.records import View
+from xinfer_lab.qwen2.costs import Work
+
+__all__ = ["FLOATS", "cost_of", "exactly", "operand", "shape", "torch_dtype", "want"]
+
+FLOATS = ("float32", "float16", "bfloat16")
+"""The types that weights and activations may have."""
+
+
+def torch_dtype(view: View) -> torch.dtype:
+    """The type of the elements of ``view``."""
+    dtype = getattr(torch, view.dtype)
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def cost_of(work: Work, launches: int = 1) -> Cost:
+    """What ``work`` costs a device; ``launches``: kernels that torch launches on a GPU for it."""
+    return Cost(float(work.flops), float(work.bytes_read + work.bytes_written), launches)
 
 
 def want(condition: bool, kernel: str, message: str) -> None:

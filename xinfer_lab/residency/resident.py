@@ -4,7 +4,7 @@ byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -19,22 +19,27 @@ __all__ = ["ResidentLayers"]
 
 
 class ResidentLayers:
-    """All ``layers`` layers, uploaded once when created (which blocks the host until they have arrived)."""
+    """All ``layers`` layers, uploaded once when created (which blocks the host until they have arrived).
+
+    ``layout``: that of every layer, or one for each.
+    """
 
     def __init__(
         self,
         device: Device,
-        layout: LayerLayout,
+        layout: LayerLayout | Sequence[LayerLayout],
         dtype: torch.dtype,
         layers: int,
         on_layer: Callable[[int], None] | None = None,
     ) -> None:
         self._device = device
         self._order = LayerOrder(layers)
-        self._layers = [LayerSlot(device, f"layer[{layer}]", layout, dtype) for layer in range(layers)]
-        uploader = Uploader(device, max(place.nbytes for group in layout.groups for place in group.tensors))
+        layouts = [layout] * layers if isinstance(layout, LayerLayout) else list(layout)
+        self._layers = [LayerSlot(device, f"layer[{layer}]", layouts[layer], dtype) for layer in range(layers)]
+        places = (place for one in layouts for group in one.groups for place in group.tensors)
+        uploader = Uploader(device, max(place.nbytes for place in places))
         for layer, slot in enumerate(self._layers):
-            for buffer, group in zip(slot.buffers, layout.groups, strict=True):
+            for buffer, group in zip(slot.buffers, layouts[layer].groups, strict=True):
                 for place in group.tensors:
                     uploader.upload(buffer, place.offset, Source(tensor_name(layer, place.name), 0, place.nbytes))
             if on_layer is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,7 +15,7 @@ from xinfer_lab.device.errors import StreamError
 from xinfer_lab.device.records import Source, View
 from xinfer_lab.qwen2.checkpoint import Checkpoint, expected_shapes
 from xinfer_lab.qwen2.config import Qwen2Config
-from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, layer_layout, resident_tensors, tensor_name
+from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout
 from xinfer_lab.qwen2.synthetic import synthetic_tensor
 
 __all__ = [
@@ -88,11 +89,9 @@ class SizedWeights:
 
     def __init__(self, config: Qwen2Config) -> None:
         self.config = config
-        layout = layer_layout(config)
-        self._sizes = {place.name: place.nbytes for place in resident_tensors(config).tensors}
-        for layer in range(config.num_hidden_layers):
-            for group in layout.groups:
-                self._sizes |= {tensor_name(layer, place.name): place.nbytes for place in group.tensors}
+        self._sizes = {
+            name: math.prod(shape) * config.dtype.itemsize for name, shape in expected_shapes(config).items()
+        }
 
     def nbytes(self, name: str) -> int | None:
         """Bytes of the tensor ``name``; None if the model has none."""
