@@ -117,10 +117,11 @@ def grade(chosen: list[Answer], repeats: int, jobs: int, stopped: Callable[[], b
                 done, _ = wait(waiting, timeout=LOOK, return_when=FIRST_COMPLETED)
                 for future in done:
                     ledger.enter(waiting.pop(future), *future.result())
-            for future, answer in waiting.items():
-                if not future.cancel():
-                    ledger.enter(answer, *future.result())
             if waiting:
+                # All at once, before waiting for any: meanwhile a process would take up the next.
+                under_way = [future for future in waiting if not future.cancel()]
+                for future in under_way:
+                    ledger.enter(waiting[future], *future.result())
                 break
             taken = f"{time.monotonic() - began:.0f} s"
             complaints = f"{len(ledger.complaints)} complaints"
