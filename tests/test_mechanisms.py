@@ -21,6 +21,7 @@ TURNS = ["copying and computing take turns", "as soon as step s has been handed 
 BLOCKS = [
     "while the host blocks it",
     "wait_idle() makes every race go away, and with them all that ran at the same time",
+    "wait_idle() waits for both queues, and with it all that ran at the same time is gone",
 ]
 
 RESIDENT = {
