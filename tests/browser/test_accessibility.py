@@ -51,6 +51,9 @@ def test_the_start_page_can_be_read_by_everybody_and_shows_progress(
 ) -> None:
     kept = course.folder / ".progress"
     kept.mkdir(exist_ok=True)
+    # Who studied Lab 1 before, for another test, has nothing left to go on with in it.
+    for passed in kept.glob("lab1.*"):
+        passed.unlink()
     (kept / "lab1.predict_embedding").write_text("passed", encoding="ascii")
     watched = watch(course.origin, color_scheme=theme)
     page = watched.page
