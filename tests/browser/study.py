@@ -88,6 +88,8 @@ def study(page: Page, course: Course, source: Path, artefacts: Path) -> Study:
         return cells.nth(ids.index(id))
 
     def shot(name: str) -> None:
+        # What was scrolled to is painted by the next frame.
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         page.screenshot(path=artefacts / f"{lab}-{name}.png")
 
     # What is run before the kernel is there is not run at all.
@@ -98,7 +100,10 @@ def study(page: Page, course: Course, source: Path, artefacts: Path) -> Study:
     choose(page, "Run", "Run All Cells")
     verdict = cell(check).locator(".jp-OutputArea")
     expect(verdict).to_contain_text(re.compile("not yet|passed"))
-    cell(check).scroll_into_view_if_needed()
+    # JupyterLab shows the last cell when all have been handed in; only then is there time to look at another.
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle")
+    verdict.scroll_into_view_if_needed()
+    expect(verdict).to_be_in_viewport()
     seen.check_failed = verdict.text_content() or ""
     shot("check-failed")
 
@@ -109,7 +114,8 @@ def study(page: Page, course: Course, source: Path, artefacts: Path) -> Study:
     page.keyboard.press("Shift+Enter")
     page.keyboard.press("Shift+Enter")
     expect(verdict).to_contain_text("passed")
-    cell(check).scroll_into_view_if_needed()
+    verdict.scroll_into_view_if_needed()
+    expect(verdict).to_be_in_viewport()
     seen.check_passed = verdict.text_content() or ""
     shot("check-passed")
 
