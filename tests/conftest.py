@@ -18,7 +18,7 @@ settings.load_profile("xinfer-lab")
 
 KINDS = {
     "cuda": "CUDA tests not run: {} (on a machine with a GPU: pytest -m cuda)",
-    "browser": "Browser tests not run: {} (they need a Chromium; Debian: apt install chromium, or set CHROMIUM)",
+    "browser": "Browser tests not run: {} (left out, or no Chromium was found: apt install chromium, or set CHROMIUM)",
     "bubblewrap": "Tests of isolation not run, for want of a working bubblewrap: {} (Debian: apt install bubblewrap)",
 }
 
