@@ -24,7 +24,7 @@ from xinfer_lab.grading.questions.lab6 import plan_of
 from xinfer_lab.grading.race import race
 from xinfer_lab.grading.race_line import RaceLine, find_lines
 from xinfer_lab.grading.truth import judge_of
-from xinfer_lab.grading.truth.lab6_codec import fewest_escapes, patterns, read_form
+from xinfer_lab.grading.truth.lab6_form import fewest_escapes, patterns, read_form
 from xinfer_lab.grading.truth.lab6_plan import gaps
 from xinfer_lab.grading.truth.lab6_race import RaceCase, best_of, score_of
 

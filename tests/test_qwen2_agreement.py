@@ -1,30 +1,20 @@
 """The forward pass agrees with transformers' Qwen2ForCausalLM on checkpoints that transformers wrote."""
 
-from dataclasses import dataclass, field
-
 import pytest
 import torch
 import transformers
 
-from xinfer_lab.qwen2 import Checkpoint, ReferenceModel, greedy
+from tests.agreement import (
+    STEPS,
+    Case,
+    assert_decode_agrees,
+    assert_every_position_agrees,
+    assert_same_generation,
+    saved_and_read,
+    tokens_of,
+)
 
 TOKENS = 21
-STEPS = 5
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A model of transformers and how it is saved."""
-
-    name: str
-    dtype: torch.dtype = torch.float32
-    batch: int = 1
-    shard_bytes: str = "10GB"
-    keys: dict = field(default_factory=dict)
-
-    def __str__(self):
-        return self.name
-
 
 CASES = [
     Case("grouped queries"),
@@ -60,9 +50,6 @@ CASES = [
     Case("fp16, multi-head, batch of two, sharded", torch.float16, 2, "20KB", {"num_key_value_heads": 4}),
 ]
 
-LIMIT = {torch.float32: 1e-5, torch.float16: 8e-3, torch.bfloat16: 6e-2}
-"""Largest difference over largest logit. In fp16 and bf16 both sides are about this far from fp32 (last test)."""
-
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
@@ -82,81 +69,29 @@ def models(tmp_path_factory):
             attn_implementation="eager",
             **keys,
         )
-        source = transformers.Qwen2ForCausalLM(config)
-        with torch.no_grad():
-            for name, parameter in source.named_parameters():
-                parameter.normal_(mean=1.0 if "norm" in name else 0.0, std=0.2)
-        directory = tmp_path_factory.mktemp("agreement") / str(number)
-        source.to(case.dtype).save_pretrained(directory, max_shard_size=case.shard_bytes)
-        theirs = transformers.Qwen2ForCausalLM.from_pretrained(
-            directory, dtype=case.dtype, attn_implementation="eager"
-        ).eval()
-        with Checkpoint.open(directory) as checkpoint:
-            files = {checkpoint.entry(name).file for name in checkpoint.names()}
-            assert (len(files) > 1) == (case.shard_bytes != "10GB"), "the case is sharded as it says"
-            ours = ReferenceModel(checkpoint, capacity=TOKENS + STEPS, batch=case.batch)
-        made[case] = theirs, ours
+        made[case] = saved_and_read(
+            tmp_path_factory.mktemp("agreement") / str(number), case, transformers.Qwen2ForCausalLM, config,
+            TOKENS + STEPS, attn_implementation="eager",
+        )  # fmt: skip
     return made
-
-
-def tokens_of(case, count):
-    return torch.randint(0, 160, (case.batch, count), generator=torch.Generator().manual_seed(1))
-
-
-def assert_close(ours, theirs):
-    difference = (ours.float() - theirs.float()).abs().max() / theirs.float().abs().max()
-    assert ours.dtype == theirs.dtype
-    assert difference <= LIMIT[ours.dtype], f"relative difference {difference:.2e}"
 
 
 @pytest.mark.parametrize("chunks", [[TOKENS], [8, 7, 6], [5] + [1] * 16], ids=["whole", "chunks", "token by token"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_logits_of_every_position_agree(models, case, chunks):
-    theirs, ours = models[case]
-    tokens = tokens_of(case, TOKENS)
-    ours.reset()
-    logits = torch.cat([ours.forward(part, positions=part.shape[1]) for part in tokens.split(chunks, dim=1)], dim=1)
-    with torch.inference_mode():
-        assert_close(logits, theirs(tokens).logits)
+    assert_every_position_agrees(*models[case], tokens_of(case, TOKENS), chunks)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_prefill_then_decode_agrees_and_chooses_the_same_tokens(models, case):
-    theirs, ours = models[case]
-    ours.reset()
-    tokens = tokens_of(case, TOKENS)
-    for _ in range(STEPS):
-        logits = ours.forward(tokens[:, ours.position :])[:, -1]
-        with torch.inference_mode():
-            expected = theirs(tokens, use_cache=False).logits[:, -1]
-        assert_close(logits, expected)
-        chosen = expected.argmax(-1)
-        if case.dtype == torch.float32:
-            assert torch.equal(greedy(logits), chosen)
-        tokens = torch.cat([tokens, chosen.unsqueeze(1)], dim=1)
-    assert tokens[:, TOKENS:].unique().numel() > 1, "a model that repeats one token would hide a wrong position"
+    assert_decode_agrees(*models[case], tokens_of(case, TOKENS))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.dtype == torch.float32], ids=str)
 def test_greedy_generation_gives_the_same_tokens(models, case):
-    theirs, ours = models[case]
-    ours.reset()
-    prompt = tokens_of(case, TOKENS)
     # transformers' cache for a window of 1 is to keep the last 0 keys and keeps all (5.24): there, without a cache.
     cached = case.keys.get("sliding_window") != 1
-    expected = theirs.generate(
-        prompt,
-        attention_mask=torch.ones_like(prompt),
-        max_new_tokens=STEPS,
-        do_sample=False,
-        pad_token_id=0,
-        use_cache=cached,
-    )
-    seen = prompt
-    for _ in range(STEPS):
-        new = seen[:, ours.position :]
-        seen = torch.cat([seen, greedy(ours.forward(new)[:, -1]).unsqueeze(1)], dim=1)
-    assert torch.equal(seen, expected)
+    assert_same_generation(*models[case], tokens_of(case, TOKENS), use_cache=cached)
 
 
 def test_narrow_types_are_as_close_to_fp32_as_transformers_is(models):

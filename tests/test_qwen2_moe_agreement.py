@@ -1,34 +1,26 @@
 """The forward pass agrees with transformers' Qwen2MoeForCausalLM on checkpoints that transformers wrote."""
 
-from dataclasses import dataclass, field
-
 import pytest
 import torch
 import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xinfer_lab.qwen2 import Checkpoint, ReferenceModel, greedy, mixture
+from tests.agreement import (
+    STEPS,
+    Case,
+    assert_close,
+    assert_decode_agrees,
+    assert_every_position_agrees,
+    assert_same_generation,
+    saved_and_read,
+    tokens_of,
+)
+from xinfer_lab.qwen2 import greedy, mixture
 
 # transformers' faster ways with experts refuse sizes whose rows are no multiples of 16 bytes.
 EAGER = {"attn_implementation": "eager", "experts_implementation": "eager"}
 TOKENS = 17
-STEPS = 5
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A model of transformers and how it is saved."""
-
-    name: str
-    dtype: torch.dtype = torch.float32
-    batch: int = 1
-    shard_bytes: str = "10GB"
-    keys: dict = field(default_factory=dict)
-
-    def __str__(self):
-        return self.name
-
 
 CASES = [
     Case("grouped queries"),
@@ -57,9 +49,6 @@ CHOOSING = [
 """In narrow types, where two experts may be as good as equal and rounding decides between them: then a whole token
 differs. So here each half of a layer is compared on the same input, and a model by its distance from fp32."""
 
-LIMIT = {torch.float32: 1e-5, torch.float16: 8e-3, torch.bfloat16: 6e-2}
-"""Largest difference over largest logit, as for dense models."""
-
 
 def make(directory, case):
     """(transformers' model as it reads the checkpoint back, ours with its cache empty)."""
@@ -69,16 +58,7 @@ def make(directory, case):
         "num_experts_per_tok": 2, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40,
     }  # fmt: skip
     config = transformers.Qwen2MoeConfig(dtype=case.dtype, **EAGER, **sizes | case.keys)
-    source = transformers.Qwen2MoeForCausalLM(config)
-    with torch.no_grad():
-        for name, parameter in source.named_parameters():
-            parameter.normal_(mean=1.0 if "norm" in name else 0.0, std=0.2)
-    source.to(case.dtype).save_pretrained(directory, max_shard_size=case.shard_bytes)
-    theirs = transformers.Qwen2MoeForCausalLM.from_pretrained(directory, dtype=case.dtype, **EAGER).eval()
-    with Checkpoint.open(directory) as checkpoint:
-        files = {checkpoint.entry(name).file for name in checkpoint.names()}
-        assert (len(files) > 1) == (case.shard_bytes != "10GB"), "the case is sharded as it says"
-        return theirs, ReferenceModel(checkpoint, capacity=TOKENS + STEPS, batch=case.batch)
+    return saved_and_read(directory, case, transformers.Qwen2MoeForCausalLM, config, TOKENS + STEPS, **EAGER)
 
 
 @pytest.fixture(scope="module")
@@ -88,57 +68,20 @@ def models(tmp_path_factory):
     return {case: make(directory / str(number), case) for number, case in enumerate([*CASES, *CHOOSING])}
 
 
-def tokens_of(case, count):
-    return torch.randint(0, 160, (case.batch, count), generator=torch.Generator().manual_seed(1))
-
-
-def assert_close(ours, theirs):
-    difference = (ours.float() - theirs.float()).abs().max() / theirs.float().abs().max()
-    assert ours.dtype == theirs.dtype
-    assert difference <= LIMIT[ours.dtype], f"relative difference {difference:.2e}"
-
-
 @pytest.mark.parametrize("chunks", [[TOKENS], [8, 5, 4], [5] + [1] * 12], ids=["whole", "chunks", "token by token"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_logits_of_every_position_agree(models, case, chunks):
-    theirs, ours = models[case]
-    tokens = tokens_of(case, TOKENS)
-    ours.reset()
-    logits = torch.cat([ours.forward(part, positions=part.shape[1]) for part in tokens.split(chunks, dim=1)], dim=1)
-    with torch.inference_mode():
-        assert_close(logits, theirs(tokens).logits)
+    assert_every_position_agrees(*models[case], tokens_of(case, TOKENS), chunks)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_prefill_then_decode_agrees_and_chooses_the_same_tokens(models, case):
-    theirs, ours = models[case]
-    ours.reset()
-    tokens = tokens_of(case, TOKENS)
-    for _ in range(STEPS):
-        logits = ours.forward(tokens[:, ours.position :])[:, -1]
-        with torch.inference_mode():
-            expected = theirs(tokens, use_cache=False).logits[:, -1]
-        assert_close(logits, expected)
-        chosen = expected.argmax(-1)
-        if case.dtype == torch.float32:
-            assert torch.equal(greedy(logits), chosen)
-        tokens = torch.cat([tokens, chosen.unsqueeze(1)], dim=1)
-    assert tokens[:, TOKENS:].unique().numel() > 1, "a model that repeats one token would hide a wrong position"
+    assert_decode_agrees(*models[case], tokens_of(case, TOKENS))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.dtype == torch.float32], ids=str)
 def test_greedy_generation_gives_the_same_tokens(models, case):
-    theirs, ours = models[case]
-    ours.reset()
-    prompt = tokens_of(case, TOKENS)
-    expected = theirs.generate(
-        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=STEPS, do_sample=False, pad_token_id=0
-    )
-    seen = prompt
-    for _ in range(STEPS):
-        new = seen[:, ours.position :]
-        seen = torch.cat([seen, greedy(ours.forward(new)[:, -1]).unsqueeze(1)], dim=1)
-    assert torch.equal(seen, expected)
+    assert_same_generation(*models[case], tokens_of(case, TOKENS))
 
 
 def mixed_by_hand(block, normed, config):
