@@ -33,8 +33,12 @@ def validation(notebook: Path) -> dict[str, Any]:
         return {"success": True, "value": Validator(config=app.config).validate(str(notebook))}
     except (SchemaTooOldError, SchemaTooNewError) as error:
         return {"success": False, "value": f"{notebook.name} is of another version of nbgrader's format: {error}"}
-    except Exception:
-        return {"success": False, "value": traceback.format_exc()}
+    except Exception as error:
+        # For whoever runs the server; a student has no use for it.
+        traceback.print_exc()
+        reason = str(error).strip().splitlines()
+        why = f"{notebook.name} could not be run from its beginning: {reason[0] if reason else type(error).__name__}. "
+        return {"success": False, "value": why + "Save it, restart its kernel, run all its cells, and validate again."}
 
 
 def main(arguments: list[str]) -> int:
