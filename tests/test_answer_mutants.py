@@ -10,7 +10,7 @@ from tests.answer_bank import checks_of, concerned, defines, functions_of, given
 from tests.answer_mutants import Mutant, mutants
 from xinfer_lab.grading import examine
 
-LABS = ("lab1", "lab2", "lab3", "lab4", "lab6")
+LABS = ("lab1", "lab2", "lab3", "lab4", "lab5", "lab6")
 ASKED = [(lab, function) for lab in LABS for function in sorted(functions_of(lab))]
 
 _NAME = "a name or a label, for people"

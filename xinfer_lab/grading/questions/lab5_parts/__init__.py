@@ -19,5 +19,7 @@ PARTS = {"table": "PageTable", "clock": "Clock"}
 def neighbours(besides: str) -> Mapping[str, Any]:
     """All parts by the names of `PARTS`' values but the one of the module ``besides``."""
     return {
-        part: getattr(import_module(f"{__name__}.{module}"), part) for module, part in PARTS.items() if module != besides
+        part: getattr(import_module(f"{__name__}.{module}"), part)
+        for module, part in PARTS.items()
+        if module != besides
     }

@@ -1,0 +1,202 @@
+"""Lab 5: which page CLOCK gives up, and which one wrong ideas about it would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.questions.lab5_policy import play_policy
+from xinfer_lab.grading.values import Value, shown
+from xinfer_lab.grading.verify import Difference, Judge, Outcome, WrongModel
+
+__all__ = ["CLOCK", "CLOCK_PINS", "Dial"]
+
+Inputs = Mapping[str, Value]
+
+
+class Dial:
+    """CLOCK with the ring as it lies before the hand: pairs of page and mark, the next one to be looked at first.
+    ``ideas`` are the wrong ones that it follows. ``moments`` say how the ring lay at each choice."""
+
+    def __init__(self, *ideas: str) -> None:
+        self.ideas = frozenset(ideas)
+        self.ring: list[tuple[int, bool]] = []
+        self.came: list[int] = []
+        self.moments: list[str] = []
+
+    def _does(self, idea: str) -> bool:
+        return idea in self.ideas
+
+    def placed(self, page: int) -> None:
+        """The page comes just behind the hand."""
+        self.came.append(page)
+        new = (page, not self._does("a new page is not marked"))
+        self.ring = [new, *self.ring] if self._does("a new page comes before the hand") else [*self.ring, new]
+
+    def used(self, page: int) -> None:
+        """The page is marked."""
+        if self._does("by age") or self._does("newest first"):
+            self.ring = [*(pair for pair in self.ring if pair[0] != page), (page, True)]
+        elif not self._does("uses are not noted"):
+            self.ring = [(other, mark or other == page) for other, mark in self.ring]
+
+    def removed(self, page: int) -> None:
+        """The page leaves the ring."""
+        self.came.remove(page)
+        if not self._does("pages stay in the ring"):
+            self.ring = [pair for pair in self.ring if pair[0] != page]
+
+    def choose(self, may_go: Callable[[int], bool], incoming: int | None = None) -> int | None:
+        """The page to give up."""
+        words = {(True, True): "marked", (True, False): "without a mark"}
+        lie = [f"{page} {words.get((may_go(page), mark), 'may not go')}" for page, mark in self.ring]
+        self.moments.append("From the hand on: " + ", ".join(lie) + ".")
+        if self._does("nobody is asked"):
+            may_go = _anything
+        if self._does("by age") or self._does("newest first"):
+            order = self.ring[::-1] if self._does("newest first") else self.ring
+            return next((page for page, _ in order if may_go(page)), None)
+        if self._does("the hand begins anew"):
+            self.ring.sort(key=lambda pair: self.came.index(pair[0]))
+        if self._does("marks go all at once"):
+            if (found := next((page for page, mark in self.ring if may_go(page) and not mark), None)) is not None:
+                return self._past(found)
+            self.ring = [(page, False) for page, _ in self.ring]
+        return self._turn(may_go)
+
+    def _turn(self, may_go: Callable[[int], bool]) -> int | None:
+        for _ in range((1 if self._does("a single round") else 2) * len(self.ring)):
+            page, mark = self.ring[0]
+            if may_go(page) and not mark:
+                return self._past(page)
+            if not may_go(page) and self._does("stops at what may not go"):
+                return None
+            taken = may_go(page) or self._does("what may not go loses its mark")
+            self.ring = [*self.ring[1:], (page, mark and not (taken and not self._does("marks stay")))]
+        return None
+
+    def _past(self, page: int) -> int:
+        """``page``, with the hand just past it."""
+        place = next(place for place, (other, _) in enumerate(self.ring) if other == page)
+        self.ring = self.ring[place + 1 :] + self.ring[: place + 1]
+        return page
+
+
+def _anything(page: int) -> bool:
+    return True
+
+
+def _played(*ideas: str) -> Callable[[Inputs], Value]:
+    return lambda inputs: play_policy(Dial(*ideas), inputs)
+
+
+def _compare(expected: Value, got: Value, noun: str) -> Difference | None:
+    victims = got.get("victims") if isinstance(got, dict) else got
+    if not isinstance(victims, list):
+        return Difference("", shown(expected), shown(got), "The recording of these choices cannot be read.")
+    line = got.get("line") if isinstance(got, dict) else None
+    own = line[:200] if isinstance(line, str) else None
+    for number, (right, page) in enumerate(zip(expected, victims, strict=False), 1):
+        if type(right) is type(page) and right == page:
+            continue
+        wanted = "None: no page may go" if right is None else f"page {right}"
+        found = f"page {page}" if type(page) is int else shown(page)
+        if page is None:
+            headline = "It gives up no page, and one may go."
+        elif right is None:
+            headline = "It gives up a page, and none may go."
+        else:
+            headline = "It gives up another page."
+        return Difference(f"choice {number}", wanted, found, headline, line=own)
+    if len(victims) != len(expected):
+        return Difference("", shown(expected), shown(victims), "There are more or fewer choices.", line=own)
+    return None
+
+
+def _moment(inputs: Inputs, outcome: Outcome) -> str:
+    """How the ring lies at the first choice that is another one."""
+    dial = Dial()
+    expected = play_policy(dial, inputs)
+    got = outcome.value.get("victims", []) if isinstance(outcome.value, dict) else []
+    first = next((n for n, pair in enumerate(zip(expected, got, strict=False)) if pair[0] != pair[1]), 0)
+    return dial.moments[first] if first < len(dial.moments) else ""
+
+
+def _call(case: Case) -> str:
+    uses = case.inputs["uses"]
+    first = ", ".join(_use(use) for use in uses[:12]) + (", ..." if len(uses) > 12 else "")
+    return f"{case.label}, {case.inputs['frames']} frames, uses {first}"
+
+
+def _use(use: Sequence[Value]) -> str:
+    what, page, held = use
+    words = f"{page}" if what == "used" else f"{page} ({what})"
+    return f"{words} while {' and '.join(map(str, held))} may not go" if held else words
+
+
+def _idea(name: str, explanation: str, *ideas: str) -> WrongModel:
+    return WrongModel(name, explanation, _played(*ideas))
+
+
+_IDEAS = (
+    _idea("First in, first out", "A page that was used gets a second chance: used has to mark it.", "uses are not noted"),
+    _idea("Least recently used", "CLOCK knows only whether a page was used since the hand came by, not when.", "by age"),
+    _idea("Most recently used", "The hand comes to pages in the order of the ring, whatever was used last.", "newest first"),
+    _idea(
+        "The hand begins anew",
+        "The hand stays where it stopped; the next search begins there, not at the page that came first.",
+        "the hand begins anew",
+    ),
+    _idea(
+        "Marks stay",
+        "The hand takes away the mark of each page that it passes: the second time it comes, that page may go.",
+        "marks stay",
+    ),
+    _idea(
+        "Marks go all at once",
+        "The hand takes away the marks that it passes on its way, also where it finds a page without one.",
+        "marks go all at once",
+    ),
+    _idea("A single round", "If all pages are marked, the second round finds them without.", "a single round"),
+    _idea("A new page has no mark", "A page that just came is marked, or it would be the next to go.",
+          "a new page is not marked"),
+    _idea("A new page comes before the hand", "A new page comes just behind the hand: the hand sees it last.",
+          "a new page comes before the hand"),
+    _idea("Pages stay in the ring", "removed takes a page out of the ring: it has no frame to give up.",
+          "pages stay in the ring"),
+)  # fmt: skip
+
+_PINS = (
+    _idea("Nobody is asked whether a page may go", "Ask may_go(page) of each page before you look at its mark.",
+          "nobody is asked"),
+    _idea(
+        "What may not go loses its mark",
+        "The hand passes over a page that may not go, and leaves it as it is.",
+        "what may not go loses its mark",
+    ),
+    _idea(
+        "It stops at what may not go",
+        "The hand goes on past a page that may not go; None is for when it has been round twice.",
+        "stops at what may not go",
+    ),
+)  # fmt: skip
+
+CLOCK = Judge(
+    truth=_played(),
+    passed="Every page that was used gets its second chance.",
+    noun="list of choices",
+    call=_call,
+    compare=_compare,
+    wrong=_IDEAS,
+    tried=_moment,
+)
+
+CLOCK_PINS = Judge(
+    truth=_played(),
+    passed="What may not go stays, and keeps its mark.",
+    noun="list of choices",
+    call=_call,
+    compare=_compare,
+    wrong=(*_PINS, *_IDEAS),
+    tried=_moment,
+)
