@@ -92,10 +92,10 @@ def dials() -> Picture:
         shown = ", ".join(f"{page} {'marked' if page in marked else 'without a mark'}" for page in order)
         rows.append((str(place + 1), words, shown))
     alt = (
-        "Five dials with four pages each and a hand; marked pages have a colour and a stripe. 1: pages 0 to 3, all marked, "
-        "the hand at 0. 2: page 4 in the place of 0 and marked, the others without marks, the hand at 1. 3: 2 is marked "
-        "too. 4: page 5 in the place of 1, the hand at 2. 5: 2 has lost its mark and stayed, page 6 is in the place of 3, "
-        "the hand at 4."
+        "Five dials with four pages each and a hand; marked pages have a colour and a stripe. 1: pages 0 to 3, all "
+        "marked, the hand at 0. 2: page 4 in the place of 0 and marked, the others without marks, the hand at 1. 3: 2 "
+        "is marked too. 4: page 5 in the place of 1, the hand at 2. 5: 2 has lost its mark and stayed, page 6 is in "
+        "the place of 3, the hand at 4."
     )
     svg = document(
         "\n".join(parts), width=width, height=height, title="CLOCK, at five moments", description=alt,

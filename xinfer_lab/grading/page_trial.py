@@ -75,10 +75,10 @@ def try_pool(
     """Use the things called 0, 1, ... in the order of ``uses``, each fetched when it is needed, through a pool of
     ``frames`` frames on ``device`` (an emulated one if None).
 
-    ``sizes``: of how many pages a thing is, one where it is not said. ``names``: what the picture calls it. ``written``:
-    the things that are written, not only read, whenever they are used. ``policy``: a name of `open_policy` or a policy;
-    ``belady`` is told the uses. Blocks until all is done, and closes the device. Raises `PoolFull` for a thing of more
-    pages than there are frames.
+    ``sizes``: of how many pages a thing is, one where it is not said. ``names``: what the picture calls it.
+    ``written``: the things that are written, not only read, whenever they are used. ``policy``: a name of `open_policy`
+    or a policy; ``belady`` is told the uses. Blocks until all is done, and closes the device. Raises `PoolFull` for a
+    thing of more pages than there are frames.
     """
     sizes, names = sizes or {}, names or {}
     things = range(max(uses) + 1)

@@ -88,8 +88,8 @@ def _frames(row: Row) -> str:
 
 
 def _short(names: Iterable[str]) -> dict[str, str]:
-    """What fits into a cell, by name: its numbers, else its beginning; with its first letter as a capital where two would be
-    alike."""
+    """What fits into a cell, by name: its numbers, else its beginning; with its first letter as a capital where two
+    would be alike."""
     found = {name: ".".join(re.findall(r"\d+", name)) or name[:4] for name in names}
     alike = Counter(found.values())
     return {name: short if alike[short] == 1 else (name[0].upper() + short)[:5] for name, short in found.items()}

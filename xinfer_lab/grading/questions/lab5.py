@@ -36,7 +36,7 @@ def _once(label: str, **inputs: Value) -> Callable[[Random], list[Case]]:
 
 
 def _question(name: str, points: int, drawn: Any, ask: Any = _itself, *parts: str) -> Question:
-    return Question(f"lab5.{name}", points, drawn, ask, (*DENIED, *(f"{PARTS}.{part}" for part in parts)))
+    return Question(f"lab5.{name}", points, drawn, ask, (*DENIED, *(f"{PARTS}.{part}" for part in parts)), 3.0)
 
 
 PIECES: tuple[Piece, ...] = (

@@ -72,8 +72,8 @@ def _drawn(random: Random, pages: int, count: int) -> list[Use]:
 
 
 def traces(random: Random) -> list[Case]:
-    """Uses in which nothing is ever held: of a few frames, of one, a scan, drawn ones; with pages that are fetched ahead
-    of their use, and with pages that are taken out of the pool by others."""
+    """Uses in which nothing is ever held: of a few frames, of one, a scan, drawn ones; with pages that are fetched
+    ahead of their use, and with pages that are taken out of the pool by others."""
     first = random.sample(range(10), 10)
     again = [first[place] for place in (0, 1, 2, 3, 4, 1, 5, 1, 6, 7, 1, 8)]
     two_again = [first[place] for place in (0, 1, 2, 3, 4, 2, 1, 5, 6, 7, 3)]

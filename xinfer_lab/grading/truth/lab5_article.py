@@ -18,7 +18,10 @@ _ROWS: tuple[tuple[str, dict[str, str]], ...] = (
             "The loop waits for something that was never begun. A loop with more patience would not help: which line "
             "gave up before a copy was submitted?"
         ),
-        "D": "No copy was submitted here, so nothing was signalled either. What does prefetch do where no frame is free?",
+        "D": (
+            "No copy was submitted here, so nothing was signalled either. What does prefetch do where no frame is "
+            "free?"
+        ),
         "": "The third page needs a frame, and both are taken. Which line decides what happens then?",
     }),
     ("E", {

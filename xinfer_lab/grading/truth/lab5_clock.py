@@ -15,12 +15,13 @@ Inputs = Mapping[str, Value]
 
 
 class Dial:
-    """CLOCK with the ring as it lies before the hand: pairs of page and mark, the next one to be looked at first.
-    ``ideas`` are the wrong ones that it follows. ``moments`` say how the ring lay at each choice."""
+    """CLOCK with the ring as it lies before the hand, the next page to be looked at first. ``ideas`` are the wrong ones
+    that it follows; ``moments`` say how the ring lay at each choice."""
 
     def __init__(self, *ideas: str) -> None:
         self.ideas = frozenset(ideas)
-        self.ring: list[tuple[int, bool]] = []
+        self.ring: list[int] = []
+        self.marks: set[int] = set()
         self.came: list[int] = []
         self.moments: list[str] = []
 
@@ -28,58 +29,59 @@ class Dial:
         return idea in self.ideas
 
     def placed(self, page: int) -> None:
-        """The page comes just behind the hand."""
+        """The page comes just behind the hand, marked."""
         self.came.append(page)
-        new = (page, not self._does("a new page is not marked"))
-        self.ring = [new, *self.ring] if self._does("a new page comes before the hand") else [*self.ring, new]
+        self.ring = [page, *self.ring] if self._does("a new page comes before the hand") else [*self.ring, page]
+        if not self._does("a new page is not marked"):
+            self.marks.add(page)
 
     def used(self, page: int) -> None:
         """The page is marked."""
         if self._does("by age") or self._does("newest first"):
-            self.ring = [*(pair for pair in self.ring if pair[0] != page), (page, True)]
+            self.ring = [*(other for other in self.ring if other != page), page]
         elif not self._does("uses are not noted"):
-            self.ring = [(other, mark or other == page) for other, mark in self.ring]
+            self.marks.add(page)
 
     def removed(self, page: int) -> None:
         """The page leaves the ring."""
         self.came.remove(page)
         if not self._does("pages stay in the ring"):
-            self.ring = [pair for pair in self.ring if pair[0] != page]
+            self.ring.remove(page)
+            self.marks.discard(page)
 
     def choose(self, may_go: Callable[[int], bool], incoming: int | None = None) -> int | None:
         """The page to give up."""
         words = {(True, True): "marked", (True, False): "without a mark"}
-        lie = [f"{page} {words.get((may_go(page), mark), 'may not go')}" for page, mark in self.ring]
+        lie = [f"{page} {words.get((may_go(page), page in self.marks), 'may not go')}" for page in self.ring]
         self.moments.append("From the hand on: " + ", ".join(lie) + ".")
         if self._does("nobody is asked"):
             may_go = _anything
         if self._does("by age") or self._does("newest first"):
             order = self.ring[::-1] if self._does("newest first") else self.ring
-            return next((page for page, _ in order if may_go(page)), None)
+            return next((page for page in order if may_go(page)), None)
         if self._does("the hand begins anew"):
-            self.ring.sort(key=lambda pair: self.came.index(pair[0]))
+            self.ring.sort(key=self.came.index)
         if self._does("marks go all at once"):
-            if (found := next((page for page, mark in self.ring if may_go(page) and not mark), None)) is not None:
-                return self._past(found)
-            self.ring = [(page, False) for page, _ in self.ring]
+            if (
+                found := next((page for page in self.ring if may_go(page) and page not in self.marks), None)
+            ) is not None:
+                place = self.ring.index(found) + 1
+                self.ring = self.ring[place:] + self.ring[:place]
+                return found
+            self.marks.clear()
         return self._turn(may_go)
 
     def _turn(self, may_go: Callable[[int], bool]) -> int | None:
         for _ in range((1 if self._does("a single round") else 2) * len(self.ring)):
-            page, mark = self.ring[0]
-            if may_go(page) and not mark:
-                return self._past(page)
+            page = self.ring[0]
+            self.ring = [*self.ring[1:], page]
+            if may_go(page) and page not in self.marks:
+                return page
             if not may_go(page) and self._does("stops at what may not go"):
                 return None
-            taken = may_go(page) or self._does("what may not go loses its mark")
-            self.ring = [*self.ring[1:], (page, mark and not (taken and not self._does("marks stay")))]
+            if (may_go(page) or self._does("what may not go loses its mark")) and not self._does("marks stay"):
+                self.marks.discard(page)
         return None
-
-    def _past(self, page: int) -> int:
-        """``page``, with the hand just past it."""
-        place = next(place for place, (other, _) in enumerate(self.ring) if other == page)
-        self.ring = self.ring[place + 1 :] + self.ring[: place + 1]
-        return page
 
 
 def _anything(page: int) -> bool:
@@ -139,9 +141,9 @@ def _idea(name: str, explanation: str, *ideas: str) -> WrongModel:
 
 
 _IDEAS = (
-    _idea("First in, first out", "A page that was used gets a second chance: used has to mark it.", "uses are not noted"),
-    _idea("Least recently used", "CLOCK knows only whether a page was used since the hand came by, not when.", "by age"),
-    _idea("Most recently used", "The hand comes to pages in the order of the ring, whatever was used last.", "newest first"),
+    _idea("First in, first out", "A page that was used gets a second chance: used marks it.", "uses are not noted"),
+    _idea("Least recently used", "CLOCK knows whether a page was used since the hand came by, not when.", "by age"),
+    _idea("Most recently used", "The hand comes to pages in the order of the ring.", "newest first"),
     _idea(
         "The hand begins anew",
         "The hand stays where it stopped; the next search begins there, not at the page that came first.",

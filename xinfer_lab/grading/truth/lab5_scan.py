@@ -47,8 +47,8 @@ LRU_HITS = Judge(
     wrong=(
         WrongModel(
             "What fits is found",
-            "A hit rate of frames / pages needs pages that are asked for at random. These come in a circle, and the one that "
-            "is needed next was given up just before.",
+            "A hit rate of frames / pages needs pages that are asked for at random. These come in a circle, and the "
+            "one that is needed next was given up just before.",
             _of(lambda pages, frames, passes: frames * (passes - 1)),
         ),
         WrongModel(
@@ -97,8 +97,8 @@ BEST_HITS = Judge(
     wrong=(
         WrongModel(
             "A fixed set of all frames but one",
-            "It comes close, and so does the long run's average, rounded down. But a page that passes through stays until "
-            "its frame is needed, so now and then one more is found: play it use by use.",
+            "It comes close, and so does the long run's average, rounded down. But a page that passes through stays "
+            "until its frame is needed, so now and then one more is found: play it use by use.",
             _of(lambda pages, frames, passes: (frames - 1) * (passes - 1)),
         ),
         WrongModel(
@@ -128,7 +128,7 @@ BEST_HITS = Judge(
         ),
         WrongModel(
             "Nothing is found where all pages fit",
-            "With as many frames as pages, or more, nothing has to go, and everything is found from the second pass on.",
+            "With as many frames as pages, or more, nothing has to go: all is found from the second pass on.",
             _plain(lambda pages, frames, passes: best(pages, frames, passes) if frames < pages else 0),
         ),
         WrongModel(

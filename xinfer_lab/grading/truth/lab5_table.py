@@ -24,7 +24,7 @@ class Books:
         self.place: dict[int, int] = {}
         self.owner: dict[int, int] = {}
         self.arrived: set[int] = set()
-        self.stale: set[int] = set()
+        self.stale: dict[int, str] = {}
         self.dirty: set[int] = set()
         self.users: Counter[int] = Counter()
 
@@ -35,7 +35,7 @@ class Books:
     def state(self, page: int) -> str:
         """The page's state."""
         if page not in self.place:
-            return "IN_DEVICE" if page in self.stale else "IN_HOST"
+            return self.stale.get(page, "IN_HOST")
         return "IN_DEVICE" if page in self.arrived or self.follows("there at once") else "MIGRATING"
 
     def free(self) -> list[int]:
@@ -59,7 +59,7 @@ class Books:
             case "pin" if state != "IN_DEVICE":
                 early = state == "MIGRATING" and self.follows("reads too early")
                 return None if early else f"page {page} is {state}: its bytes are not there"
-            case "unpin" if not self.users[page] and not self.follows("counts below zero"):
+            case "unpin" if self.users[page] <= 0 and not self.follows("counts below zero"):
                 return f"nobody uses page {page}"
             case "unbind" if page not in self.place:
                 return None if self.follows("leaves from anywhere") else f"page {page} has no frame"
@@ -83,7 +83,7 @@ class Books:
 
     def bind(self, page: int, frame: int) -> None:
         """The page comes."""
-        self.stale.discard(page)
+        self.stale.pop(page, None)
         self.place[page] = frame
         self.arrived.discard(page)
         if not self.follows("one way"):
@@ -94,7 +94,7 @@ class Books:
         if page in self.place:
             self.arrived.add(page)
         else:
-            self.stale.add(page)
+            self.stale[page] = "IN_DEVICE"
 
     def pin(self, page: int, _: None) -> None:
         """One user more."""
@@ -109,12 +109,11 @@ class Books:
 
     def unbind(self, page: int, _: None) -> str:
         """The page goes."""
-        frame = self.place.pop(page, None)
-        if self.follows("keeps its state") and page in self.arrived:
-            self.stale.add(page)
+        state, frame = self.state(page), self.place.pop(page, None)
         self.arrived.discard(page)
-        self.stale = self.stale if self.follows("keeps its state") else set()
-        self.users[page] = 0 if self.follows("drops what is used") else self.users[page]
+        self.stale.pop(page, None)
+        if self.follows("keeps its state"):
+            self.stale[page] = state
         if not self.follows("keeps the frame"):
             self.owner.pop(frame, None)  # type: ignore[arg-type]
         return "returned None" if self.follows("returns nothing") else f"returned {frame!r}"
@@ -242,7 +241,7 @@ _MOVES = (
 )
 
 _REFUSALS = (
-    _idea("Nothing is refused", "A table that takes every call hides the mistake of whoever calls it.", "refuses nothing"),
+    _idea("Nothing is refused", "A table that takes every call hides its callers' mistakes.", "refuses nothing"),
     _idea(
         "Changed, then refused",
         "Whoever catches the error finds a table that was changed by half: look first, then change.",
@@ -253,7 +252,7 @@ _REFUSALS = (
     _idea("Arrived from anywhere", "Only a MIGRATING page arrives, and it does so once.", "arrives from anywhere"),
     _idea("Read while it migrates", "A page that is on its way is not read: pin waits for arrive.", "reads too early"),
     _idea("Fewer than no users", "Who releases a page twice releases somebody else's.", "counts below zero"),
-    _idea("A page that is used may go", "Pins are there for this: somebody still reads these bytes.", "drops what is used"),
+    _idea("A page that is used may go", "Pins are for this: somebody still reads these bytes.", "drops what is used"),
     _idea(
         "Written bytes are dropped",
         "The only copy of what was written is the one in the frame, until it was copied home.",
