@@ -9,7 +9,7 @@ from typing import Any
 from xinfer_lab.grading.denial import DeniedModule
 from xinfer_lab.grading.guard import AnswerTimeout
 from xinfer_lab.grading.piece import Case, Observed
-from xinfer_lab.grading.student_line import methods_of, raised_at
+from xinfer_lab.grading.student_line import Line, methods_of, raised_at
 from xinfer_lab.grading.values import Value
 from xinfer_lab.paging.errors import PageError
 
@@ -20,7 +20,7 @@ Call = list[Value]
 
 def play_table(answer: Any, inputs: Mapping[str, Value], observed: Observed) -> object:
     """For each call in order: what came of it, what the table says of every page and frame afterwards, and the line of
-    the method that was called. Ends where the table cannot say it."""
+    the methods that were called. Ends where the table cannot say it."""
     pages, frames = inputs["pages"], inputs["frames"]
     table, lines = answer(pages, frames), methods_of(answer)
     steps: list[dict[str, object]] = []
@@ -37,10 +37,15 @@ def play_table(answer: Any, inputs: Mapping[str, Value], observed: Observed) -> 
             look = _look(table, pages, frames)
         except Exception as error:
             did, line = _broke(error), raised_at(error.__traceback__, answer) or line
-        steps.append({"did": did, "look": look, "line": str(line) if line else None})
+        own = {"line": _shown(line), "free_line": _shown(lines.get("free_frame"))}
+        steps.append({"did": did, "look": look, **own})
         if not look:
             break
     return steps
+
+
+def _shown(line: Line | None) -> str | None:
+    return str(line) if line else None
 
 
 def _broke(error: Exception) -> str:

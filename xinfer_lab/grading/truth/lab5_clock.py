@@ -150,8 +150,9 @@ _IDEAS = (
         "the hand begins anew",
     ),
     _idea(
-        "Marks stay",
-        "The hand takes away the mark of each page that it passes: the second time it comes, that page may go.",
+        "No page is ever found",
+        "The hand takes away the mark of each page that it passes, so the second time it comes that page may go. Does "
+        "choose take marks away, and does it return the page?",
         "marks stay",
     ),
     _idea(

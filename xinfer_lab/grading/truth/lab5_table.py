@@ -190,7 +190,7 @@ def _compare(expected: Value, got: Value, noun: str) -> Difference | None:
             headline, wanted, seen, hint = found
             calls = [earlier["call"] for earlier in expected[:number]]
             shown_calls = ["..."] * (len(calls) > 6) + calls[-6:]
-            line = step.get("line")
+            line = step.get("free_line" if wanted.startswith("free_frame()") else "line")
             own = line[:200] if isinstance(line, str) else None
             return Difference("; ".join(shown_calls), wanted, seen, headline, hint, own)
     return None if len(got) == len(expected) else unreadable

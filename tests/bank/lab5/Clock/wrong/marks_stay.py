@@ -1,7 +1,7 @@
 """
 wrong: the hand takes no mark away
 check: clock, clock_pins
-phrase: Marks stay
+phrase: No page is ever found
 """
 
 
