@@ -12,12 +12,21 @@ from typing import Any
 
 __all__ = ["PARTS", "neighbours"]
 
-PARTS = {"table": "PageTable", "clock": "Clock"}
+PARTS = {
+    "table": "PageTable",
+    "clock": "Clock",
+    "prefetch": "prefetch",
+    "acquire": "acquire",
+    "release": "release",
+    "evict": "evict",
+}
 """Names of modules here, and the class or function that each has."""
 
 
 def neighbours(besides: str) -> Mapping[str, Any]:
     """All parts by the names of `PARTS`' values but the one of the module ``besides``."""
     return {
-        part: getattr(import_module(f"{__name__}.{module}"), part) for module, part in PARTS.items() if module != besides
+        part: getattr(import_module(f"{__name__}.{module}"), part)
+        for module, part in PARTS.items()
+        if module != besides
     }
