@@ -10,13 +10,14 @@ from tests.answer_bank import checks_of, concerned, defines, functions_of, given
 from tests.answer_mutants import Mutant, mutants
 from xinfer_lab.grading import examine
 
-LABS = ("lab1", "lab2", "lab3", "lab4", "lab6")
+LABS = ("lab1", "lab2", "lab3", "lab4", "lab5", "lab6")
 ASKED = [(lab, function) for lab in LABS for function in sorted(functions_of(lab))]
 
 _NAME = "a name or a label, for people"
 _GIVEN = "given, and nothing is in flight then: everything uploaded has been read; the device gives back what is left"
 _WORDS = "the words of an error"
 _SHORT = "n is never negative, so a file of fewer than 8 bytes breaks rule 3 too, and one of 8 has no JSON behind them"
+_FALLS = "a function that comes to its end returns None"
 _UNREAD = "a placeholder: nobody looks at it before retire has replaced it"
 TAIL = (
     "uploads for steps after the last one, at most N of them: every streamer may leave that many for a run that goes on"
@@ -95,6 +96,25 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab4", "mid_call", "line 30: buffer.assume_common()  ->  nothing"): OWN_CALLS,
     ("lab4", "mid_call", "line 31: 'layer '  ->  'layer ?'"): "a label is for people",
     ("lab4", "mid_call", "line 32: True  ->  False"): "both slots have as many buffers, so zip's strict never fires",
+    ("lab5", "PageTable", "line 10: return None  ->  nothing"): _FALLS,
+    ("lab5", "PageTable", "line 21: 'page '  ->  'page ?'"): _WORDS,
+    ("lab5", "PageTable", "line 21: ', in frame '  ->  ', in frame ?'"): _WORDS,
+    ("lab5", "PageTable", "line 21: ', cannot be bound to frame '  ->  ', cannot be bound to frame ?'"): _WORDS,
+    ("lab5", "PageTable", "line 30: 'page '  ->  'page ?'"): _WORDS,
+    ("lab5", "PageTable", "line 30: ' is not on its way: it is '  ->  ' is not on its way: it is ?'"): _WORDS,
+    ("lab5", "PageTable", "line 38: 'page '  ->  'page ?'"): _WORDS,
+    ("lab5", "PageTable", "line 38: ' cannot be used: it is '  ->  ' cannot be used: it is ?'"): _WORDS,
+    ("lab5", "PageTable", "line 46: 'page '  ->  'page ?'"): _WORDS,
+    ("lab5", "PageTable", "line 46: ' is released once too often'  ->  ' is released once too often?'"): _WORDS,
+    ("lab5", "PageTable", "line 58: 'page '  ->  'page ?'"): _WORDS,
+    ("lab5", "PageTable", "line 58: ' cannot leave: '  ->  ' cannot leave: ?'"): _WORDS,
+    ("lab5", "Clock", "line 25: self.marked.discard(page)  ->  nothing"): "a page that comes again is marked anyway",
+    ("lab5", "Clock", "line 43: return None  ->  nothing"): _FALLS,
+    (
+        "lab5",
+        "Clock",
+        "line 35: 2  ->  3",
+    ): "after two rounds nothing is marked that may go: a third finds nothing more",
     ("lab6", "fit", "line 13: 'no room for two slots of '  ->  'no room for two slots of ?'"): _WORDS,
     ("lab6", "fit", "line 13: ' bytes in '  ->  ' bytes in ?'"): _WORDS,
     ("lab6", "encode", "line 10: 256  ->  255"): "exponent 255 makes the counts longer by itself where it occurs",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.lab5_pictures import lab5_pictures
 from tools.lab6_pictures import lab6_pictures
 from xinfer_lab.commands.layer_cost import layer_cost
 from xinfer_lab.device.gpu_spec import GpuSpec
@@ -123,6 +124,7 @@ def pictures() -> Iterator[tuple[str, Picture]]:
         yield f"docs/pages-{policy}-dark.svg", pages(policy, "dark")
     yield "solutions/lab1-residency/memory.svg", memory()
     yield "solutions/lab1-residency/explore.svg", explore()
+    yield from lab5_pictures()
     yield from lab6_pictures()
 
 

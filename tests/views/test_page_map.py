@@ -103,3 +103,17 @@ def test_nothing_to_draw_and_nowhere_to_draw_it():
 @pytest.mark.parametrize("theme", ["light", "dark", "auto"])
 def test_each_theme_draws(theme):
     parsed(picture(scan(write=True), theme=theme))
+
+
+def test_two_pages_with_the_same_number_are_told_apart_by_their_first_letter():
+    device = EmulatedDevice(kernels=kernels())
+    pool, witness = HybridMemoryPool(device, frames=3, pages=3, page_bytes=PAGE), Witness(device)
+    for name in ("layer 0", "kv 0", "expert 0.1"):
+        extent = pool.create(PAGE, name)
+        pool.fill(extent, bytes(PAGE))
+        pool.acquire(extent)
+        witness.peek(pool, extent, bytes(PAGE))
+        pool.release(extent)
+    pool.close()
+    drawn = words(parsed(picture(device.stream)))
+    assert "L0" in drawn and "K0" in drawn and "0.1" in drawn

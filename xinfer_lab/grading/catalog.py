@@ -8,7 +8,7 @@ from xinfer_lab.grading.piece import Piece
 
 __all__ = ["LABS", "find_piece", "pieces_of"]
 
-LABS = ("lab1", "lab2", "lab3", "lab4", "lab6")
+LABS = ("lab1", "lab2", "lab3", "lab4", "lab5", "lab6")
 """The labs that have pieces; each is a module ``xinfer_lab.grading.questions.<lab>`` with a tuple ``PIECES``."""
 
 

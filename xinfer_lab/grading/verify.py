@@ -73,13 +73,14 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class Difference:
     """Where an answer and the truth part: ``path`` inside the value (empty for the whole of it), and both sides for
-    people."""
+    people. ``line`` is the student's, where the recording says more of it than which line returned last."""
 
     path: str
     expected: str
     got: str
     headline: str
     hint: str | None = None
+    line: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def verify_values(piece: str, judge: Judge, cases: Sequence[Case], data: object)
             where=place,
             expected=difference.expected,
             got=difference.got,
-            line=outcome.line or defined,
+            line=difference.line or outcome.line or defined,
             misconception=_misconception(judge, list(zip(cases, outcomes, strict=False))),
             hint=judge.tried(case.inputs, outcome) if judge.tried and outcome.raised is None else difference.hint,
             checked=len(outcomes),

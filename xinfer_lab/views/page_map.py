@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from xinfer_lab.device.device import KERNELS
@@ -86,9 +87,12 @@ def _frames(row: Row) -> str:
     return f"frame {row[0]}" if len(row) == 1 else f"frames {row[0]}-{row[-1]}"
 
 
-def _short(name: str) -> str:
-    """What fits into a cell: the numbers of a name, else its beginning."""
-    return ".".join(re.findall(r"\d+", name)) or name[:4]
+def _short(names: Iterable[str]) -> dict[str, str]:
+    """What fits into a cell, by name: its numbers, else its beginning; with its first letter as a capital where two
+    would be alike."""
+    found = {name: ".".join(re.findall(r"\d+", name)) or name[:4] for name in names}
+    alike = Counter(found.values())
+    return {name: short if alike[short] == 1 else (name[0].upper() + short)[:5] for name, short in found.items()}
 
 
 def _hues(uses: Sequence[PageUse]) -> dict[str, int]:
@@ -145,8 +149,9 @@ def _draw(
     legend, height = draw_legend(items if drawn else [], 12, width - 12, 40)
     parts += legend
     top = 40 + height + 8
+    short = _short(hues)
     for begin in range(0, len(drawn), columns):
-        parts += _band(drawn[begin : begin + columns], rows, hues, top)
+        parts += _band(drawn[begin : begin + columns], rows, hues, short, top)
         top += 26 + len(rows) * _ROW + 52
     if not drawn:
         parts.append(text(12, top + 12, "no uses of a frame", font_size=14.0, class_="muted"))
@@ -163,7 +168,9 @@ def _draw(
     )
 
 
-def _band(uses: Sequence[tuple[int, PageUse]], rows: Sequence[Row], hues: dict[str, int], top: float) -> list[str]:
+def _band(
+    uses: Sequence[tuple[int, PageUse]], rows: Sequence[Row], hues: dict[str, int], short: dict[str, str], top: float
+) -> list[str]:
     parts = [text(_GUTTER - 10, top + 16, "use", font_size=13.0, text_anchor="end", class_="muted")]
     body = top + 24
     below = body + len(rows) * _ROW
@@ -178,14 +185,16 @@ def _band(uses: Sequence[tuple[int, PageUse]], rows: Sequence[Row], hues: dict[s
         parts.append(text(middle, top + 16, number, font_size=12.0, text_anchor="middle", class_="muted"))
         for place, row in enumerate(rows):
             held = use.contents.get(row[0])
-            parts.append(_cell(held, row[0] in use.frames, hues, x, body + place * _ROW))
+            parts.append(_cell(held, row[0] in use.frames, hues, short, x, body + place * _ROW))
         for moved, y in ((use.fetched, below + 16), (use.saved, below + 34)):
             if moved:
                 parts.append(text(middle, y, len(moved), font_size=12.5, text_anchor="middle", class_="strong"))
     return parts
 
 
-def _cell(held: FrameContent | None, in_use: bool, hues: dict[str, int], x: float, y: float) -> str:
+def _cell(
+    held: FrameContent | None, in_use: bool, hues: dict[str, int], short: dict[str, str], x: float, y: float
+) -> str:
     box = {"x": x + 1.5, "y": y + 1.5, "width": _CELL - 3, "height": _ROW - 3, "rx": 3.0}
     if held is None:
         return element("rect", class_="band", **box)
@@ -197,5 +206,5 @@ def _cell(held: FrameContent | None, in_use: bool, hues: dict[str, int], x: floa
         parts.append(element("rect", fill_url=f"slot{hue}", **stripe))
     if held.dirty:
         parts.append(element("rect", class_="plain", x=x + _CELL - 10, y=y + 3.5, width=6, height=6, rx=1.0))
-    parts.append(text(x + _CELL / 2, y + (_ROW - _STRIPE) / 2 + 5, _short(held.name), **words))
+    parts.append(text(x + _CELL / 2, y + (_ROW - _STRIPE) / 2 + 5, short[held.name], **words))
     return "".join(parts)

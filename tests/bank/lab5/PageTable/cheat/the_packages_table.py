@@ -1,0 +1,15 @@
+"""
+wrong: uses the package's own
+check: table
+phrase: module that holds the answer
+"""
+
+
+class PageTable:
+    def __init__(self, pages, frames):
+        from xinfer_lab.grading.questions.lab5_parts.table import PageTable as Given
+
+        self.given = Given(pages, frames)
+
+    def __getattr__(self, name):
+        return getattr(self.given, name)

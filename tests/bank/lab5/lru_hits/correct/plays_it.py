@@ -1,0 +1,15 @@
+"""
+note: use by use, in a list
+"""
+
+
+def lru_hits(pages, frames, passes):
+    order, hits = [], 0
+    for page in list(range(pages)) * passes:
+        if page in order:
+            hits += 1
+            order.remove(page)
+        elif len(order) == frames:
+            order.pop(0)
+        order.append(page)
+    return hits

@@ -1,0 +1,9 @@
+"""
+wrong: an exact fit does not count
+check: lru_hits
+phrase: An exact fit does not count
+"""
+
+
+def lru_hits(pages, frames, passes):
+    return pages * (passes - 1) if frames > pages else 0

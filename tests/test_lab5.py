@@ -1,0 +1,318 @@
+"""Lab 5: its judges agree with the package's own pool and policies, and its text says what its pictures show."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+from itertools import combinations, pairwise
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.answer_bank import given_and_answers
+from tests.notebooks import SOLUTIONS, read, text
+from tools.lab5_pictures import ALL_NAMES, ALL_SIZES, ALL_USES, DIALS, SCAN, explored
+from xinfer_lab.grading import examine, find_piece, pieces_of
+from xinfer_lab.grading.page_trial import PATTERNS, try_pool, uses_of
+from xinfer_lab.grading.piece import Question
+from xinfer_lab.grading.questions.lab5_parts import PARTS, neighbours
+from xinfer_lab.grading.questions.lab5_policy import play_policy
+from xinfer_lab.grading.questions.lab5_table import play_table
+from xinfer_lab.grading.truth import judge_of
+from xinfer_lab.grading.truth.lab5_clock import Dial
+from xinfer_lab.grading.verify import equal
+from xinfer_lab.paging.errors import PageError
+from xinfer_lab.paging.policy import open_policy
+from xinfer_lab.paging.replacement import count_hits, cyclic_bound, cyclic_scan
+
+(SOURCE,) = (path for path in SOLUTIONS if path.parent.name.startswith("lab5"))
+CELLS = {cell["id"]: text(cell) for cell in read(SOURCE)["cells"]}
+VALUES = ("table", "table_refuses", "clock", "clock_pins", "lru_hits", "best_hits")
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Any]:
+    """What the instructor's notebook defines."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with redirect_stdout(io.StringIO()):
+        for place, source in given_and_answers("lab5"):
+            exec(compile(source, place, "exec"), names)
+    return names
+
+
+def question(name: str) -> Question:
+    piece = find_piece(f"lab5.{name}")
+    assert isinstance(piece, Question)
+    return piece
+
+
+def test_every_piece_of_the_lab_has_a_judge() -> None:
+    for piece in pieces_of("lab5"):
+        assert judge_of(piece.name).passed
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_whatever_is_drawn_every_wrong_idea_is_told_from_the_truth_and_from_every_other(name: str) -> None:
+    judge = judge_of(f"lab5.{name}")
+    compare = judge.compare or equal
+    for seed in (0, 1, 2, 3):
+        inputs = [case.inputs for case in question(name).draw(seed)]
+        ideas = {"the truth": [judge.truth(one) for one in inputs]}
+        ideas |= {idea.name: [idea.model(one) for one in inputs] for idea in judge.wrong}
+        for (first, one), (second, two) in combinations(ideas.items(), 2):
+            same = all(compare(a, b, "") is None for a, b in zip(one, two, strict=True))
+            assert not same, f"seed {seed}: {first} and {second} are the same"
+
+
+def test_the_parts_that_stand_beside_an_answer_are_right_themselves() -> None:
+    parts = neighbours("")
+    for name, part in (
+        ("table", "PageTable"),
+        ("table_refuses", "PageTable"),
+        ("clock", "Clock"),
+        ("clock_pins", "Clock"),
+    ):
+        piece, judge = question(name), judge_of(f"lab5.{name}")
+        for case in piece.draw(3):
+            assert judge.compare(judge.truth(case.inputs), piece.ask(parts[part], case.inputs, {}), "") is None
+
+
+def test_a_piece_has_all_parts_beside_it_but_its_own() -> None:
+    assert set(neighbours("clock")) == set(PARTS.values()) - {"Clock"}
+    for name in ("table", "clock"):
+        denied = question(name).denied_modules
+        assert f"xinfer_lab.grading.questions.lab5_parts.{name}" in denied
+
+
+USES = st.lists(
+    st.tuples(
+        st.sampled_from(["used", "used", "used", "fetched", "taken out"]), st.integers(0, 7), st.sets(st.integers(0, 7))
+    ).map(lambda use: [use[0], use[1], sorted(use[2] - {use[1]})]),
+    max_size=60,
+)
+
+
+@settings(max_examples=150)
+@given(st.integers(1, 5), USES)
+def test_three_ways_to_write_clock_choose_the_same_pages(answers: dict[str, Any], frames: int, uses: list[Any]) -> None:
+    inputs = {"frames": frames, "uses": uses}
+    chosen = play_policy(open_policy("clock"), inputs)
+    assert play_policy(answers["Clock"](), inputs) == chosen
+    assert play_policy(Dial(), inputs) == chosen
+    assert play_policy(neighbours("")["Clock"](), inputs) == chosen
+
+
+@settings(max_examples=100)
+@given(st.integers(1, 12), st.integers(1, 14), st.integers(1, 6))
+def test_the_hits_of_a_scan_are_those_of_the_packages_policies(
+    answers: dict[str, Any], pages: int, frames: int, passes: int
+) -> None:
+    uses = cyclic_scan(pages, passes)
+    inputs = {"pages": pages, "frames": frames, "passes": passes}
+    for name, policy in (("lru_hits", open_policy("lru")), ("best_hits", open_policy("belady", uses))):
+        found = count_hits(policy, uses, frames)
+        assert judge_of(f"lab5.{name}").truth(inputs) == answers[name](pages, frames, passes) == found
+
+
+def test_a_fixed_set_comes_within_a_page_of_the_best_there_is(answers: dict[str, Any]) -> None:
+    for pages, frames in ((6, 4), (28, 21), (80, 7)):
+        best = answers["best_hits"](pages, frames, 1000) / 999
+        assert frames - 1 <= best < frames and best == pytest.approx(cyclic_bound(pages, frames), rel=1e-2)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.integers(2, 5), st.integers(1, 4))
+def test_a_table_never_contradicts_itself_whatever_it_is_asked(
+    answers: dict[str, Any], seed: int, pages: int, frames: int
+) -> None:
+    random, table = Random(seed), answers["PageTable"](pages, frames)
+    for _ in range(60):
+        name, page = random.choice(["bind", "arrive", "pin", "unpin", "unbind", "mark_dirty", "mark_clean"]), 0
+        page = random.randrange(pages)
+        arguments = (page, random.randrange(frames)) if name == "bind" else (page,)
+        before = repr((table.entries, table.owners))
+        try:
+            getattr(table, name)(*arguments)
+        except PageError:
+            assert repr((table.entries, table.owners)) == before
+        there = {page: table.frame_of(page) for page in range(pages) if table.frame_of(page) is not None}
+        assert {frame: page for page, frame in there.items()} == {
+            frame: table.page_in(frame) for frame in range(frames) if table.page_in(frame) is not None
+        }
+        for page in range(pages):
+            assert (table.state(page) == "IN_HOST") == (page not in there)
+            assert table.state(page) == "IN_DEVICE" or table.pins(page) == 0
+            assert page in there or not table.is_dirty(page)
+        assert table.free_frame() == min(set(range(frames)) - set(there.values()), default=None)
+
+
+def test_a_refusal_says_why_and_which_calls_came_before(answers: dict[str, Any]) -> None:
+    def pin(self: Any, page: int) -> None:
+        self.entries[page].pins += 1
+
+    report = examine("lab5.table_refuses", type("Lax", (answers["PageTable"],), {"pin": pin}))
+    page = question("table_refuses").draw(0)[3].inputs["calls"][0][1]
+    assert not report.passed and report.headline == f"pin({page}) has to be refused."
+    assert report.expected == f"PageError, because page {page} is IN_HOST: its bytes are not there"
+    assert report.got == "done" and report.where and report.where.endswith(f"at pin({page})")
+    assert report.line and report.line.endswith("def pin(self: Any, page: int) -> None:")
+
+
+def test_a_table_that_cannot_be_looked_at_is_told_so() -> None:
+    class PageTable:
+        def __init__(self, pages: int, frames: int) -> None:
+            pass
+
+        def bind(self, page: int, frame: int) -> None:
+            pass
+
+        def state(self, page: int) -> str:
+            return self.entries[page]  # type: ignore[attr-defined,no-any-return]
+
+    report = examine("lab5.table", PageTable)
+    assert "AttributeError" in str(report) and report.line and "entries" in report.line
+
+
+def test_a_recording_of_a_table_is_not_believed_whatever_is_in_it(answers: dict[str, Any]) -> None:
+    judge, (case, *_) = judge_of("lab5.table"), question("table").draw(0)
+    right = play_table(answers["PageTable"], case.inputs, {})
+    truth = judge.truth(case.inputs)
+    assert judge.compare(truth, right, "") is None
+    forged = [
+        None,
+        [],
+        [7],
+        [{}],
+        right[:-1],
+        [*right, right[0]],
+        [{**right[0], "look": 3}],
+        [{**right[0], "did": [1]}],
+    ]
+    for recorded in forged:
+        assert judge.compare(truth, recorded, "") is not None
+    assert judge_of("lab5.clock").compare([1, 2], {"victims": 3}, "") is not None
+    assert judge_of("lab5.clock").compare([1, 2], {"victims": [1, True]}, "") is not None
+    assert judge_of("lab5.clock").compare([1, 2], {"victims": [1]}, "") is not None
+
+
+def test_a_choice_that_may_not_go_ends_the_play_and_none_leaves_the_pool_as_it_was() -> None:
+    class First(Dial):
+        def choose(self, may_go: Any, incoming: int | None = None) -> int | None:
+            return self.ring[0]
+
+    inputs = {"frames": 1, "uses": [["used", 1, []], ["used", 2, [1]], ["used", 3, []]]}
+    assert play_policy(First(), inputs) == [1]
+    assert play_policy(Dial(), inputs) == [None, 1]
+
+
+def test_the_short_pool_of_the_opening_shows_each_of_its_symptoms() -> None:
+    names: dict[str, Any] = {}
+    said = io.StringIO()
+    with redirect_stdout(said):
+        for name in ("setup", "article-pool", "article-run"):
+            exec(compile(CELLS[name], name, "exec"), names)
+    words = said.getvalue()
+    assert "acquire(0) returns None" in words and "release(0) changes nothing" in words
+    assert "acquire(2) looked 100,000 times" in words and "IN_HOST" in words
+    assert [hazard.kind for hazard in names["device"].hazards] == ["read-after-write"]
+    letters = [line[-1] for line in CELLS["article-pool"].splitlines() if line[-3:-1] == "# "]
+    assert letters == question("explain_article").draw(0)[0].inputs["choices"]
+
+
+def test_the_first_pictures_table_is_what_the_pool_did() -> None:
+    from tools.lab5_pictures import mechanism
+
+    rows = [row.split("|")[1:-1] for row in CELLS["pages"].splitlines() if row.startswith("| ")][2:]
+    drawn = mechanism().table
+    assert len(rows) == len(drawn)
+    for row, (use, what, _, fetched, saved, *held) in zip(rows, drawn, strict=True):
+        number, page, *frames, moved = (cell.strip() for cell in row)
+        assert number == use and what == f"use page {page.partition(',')[0]}"
+        for said, really in zip(frames, held, strict=True):
+            assert said.strip("*").partition(",")[0] == ("" if really == "nothing" else really.split()[1])
+            assert ("**" in said) == ("(in use" in really)
+            assert "dirty" in really or "dirty" not in said
+        assert (f"{page.partition(',')[0]} comes" in moved) == bool(fetched) and ("home" in moved) == bool(saved)
+
+
+def test_the_dials_are_what_clock_does() -> None:
+    clock = Dial()
+
+    def shows(moment: int) -> None:
+        words, pages, marked, hand = DIALS[moment]
+        order = [pages[(hand + step) % 4] for step in range(4)]
+        assert clock.ring == order and clock.marks == marked, words
+
+    for page in range(4):
+        clock.placed(page)
+    shows(0)
+    for moment, page in ((1, 4), (3, 5), (4, 6)):
+        if moment == 3:
+            clock.used(2)
+            shows(2)
+        gone = clock.choose(lambda page: True)
+        assert gone is not None
+        clock.removed(gone)
+        clock.placed(page)
+        shows(moment)
+    clock.used(5)
+    assert clock.choose(lambda page: page != 2) == 4
+    assert "goes, goes_without_2 = 2, 4" in CELLS["clock-faded"]
+
+
+def test_the_scans_under_two_rules_find_what_the_text_says() -> None:
+    for policy, hits in (("lru", 0), ("belady", 8)):
+        assert try_pool(SCAN, 4, policy).statistics.hits == hits and f"{hits} of 18" in CELLS["scan-pictures"]
+    assert try_pool(SCAN, 4, "clock").statistics.hits == 0
+
+
+def test_the_pool_for_everything_copies_home_only_what_was_written(answers: dict[str, Any]) -> None:
+    names: dict[str, Any] = {"try_pool": try_pool}
+    with redirect_stdout(io.StringIO()):
+        exec(compile(CELLS["together-run"].partition("for frames in")[0], "together-run", "exec"), names)
+    # The picture leaves out the experts that nobody chose; the cell has all of them.
+    drawn = [ALL_NAMES[thing] for thing in ALL_USES]
+    assert drawn == [names["NAMES"][thing] for token in names["TOKENS"] for thing in token]
+    trial = try_pool(ALL_USES, 8, "clock", sizes=ALL_SIZES, names=ALL_NAMES, written={2, 3})
+    assert trial.hazards == 0
+    saved = [row[4] for row in trial.picture.table if row[4]]
+    assert saved == ["kv 0", "kv 1"]
+    found = [not row[3] for row in trial.picture.table]
+    assert [sum(found[begin : begin + 6]) for begin in (0, 6, 12)] == [0, 5, 1]
+    assert names["all_in_one"]().statistics == trial.statistics
+
+
+def test_the_explorations_table_has_the_figures_of_its_picture() -> None:
+    for pattern, found in explored().items():
+        hits = " | ".join(str(one.hits) for one in found)
+        assert any(
+            line.startswith(f"| {pattern} |") and f"| {hits} |" in line for line in CELLS["explore-text"].splitlines()
+        )
+
+
+def test_patterns_are_what_they_are_called() -> None:
+    assert uses_of("cyclic", 3, 7) == [0, 1, 2, 0, 1, 2, 0]
+    assert uses_of("looping", 4, 8) == [0, 1, 2, 0, 1, 3, 0, 1]
+    skewed = uses_of("skewed", 6, 400)
+    assert skewed == uses_of("skewed", 6, 400) and all(a >= b for a, b in pairwise(map(skewed.count, (0, 1, 3))))
+    for pattern, pages in (("random", 5), ("cyclic", 2)):
+        with pytest.raises(ValueError, match="the patterns are"):
+            uses_of(pattern, pages, 4)
+    assert PATTERNS == ("cyclic", "skewed", "looping")
+
+
+def test_a_trial_takes_a_students_policy(answers: dict[str, Any]) -> None:
+    uses = uses_of("skewed", 8, 40)
+    yours, ours = try_pool(uses, 4, answers["Clock"]()), try_pool(uses, 4, "clock")
+    assert yours.statistics == ours.statistics and str(yours) == str(ours) and "0 hazards" in str(ours)
+
+
+@pytest.mark.cuda
+def test_a_trial_runs_on_a_gpu_too() -> None:
+    from xinfer_lab.device.cuda import CudaDevice
+
+    trial = try_pool(ALL_USES, 8, "clock", sizes=ALL_SIZES, written={2, 3}, device=CudaDevice(measure=True))
+    assert trial.hazards == 0 and trial.timeline.duration > 0
