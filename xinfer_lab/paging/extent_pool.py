@@ -1,4 +1,4 @@
-"""`ExtentPool`: what those who keep things in a page pool ask of it. One protocol; `HybridMemoryPool` is the usual one."""
+"""`ExtentPool`: what those who keep things in a page pool ask of it. `HybridMemoryPool` is the usual one."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ Part = Callable[..., Any]
 
 
 class PartsPool:
-    """``frames`` frames of device memory, and pinned host memory that is the home of ``pages`` pages; a page and a frame
-    have ``page_bytes`` bytes. Both are allocated once.
+    """``frames`` frames of device memory, and pinned host memory that is the home of ``pages`` pages; a page and a
+    frame have ``page_bytes`` bytes. Both are allocated once.
 
     ``table`` says which page lies in which frame, ``policy`` which one leaves. The fences: ``arrived`` is signalled by
     the copy queue, behind copies to the device; ``released`` by the direct queue, behind what uses pages; ``saved`` by

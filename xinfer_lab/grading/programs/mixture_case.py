@@ -1,4 +1,4 @@
-"""Small models with experts whose experts and KV pages share one page pool: drawn per run, described by plain values."""
+"""Small models whose experts and KV pages share one page pool: drawn per run, described by plain values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from xinfer_lab.residency.factories import resident_layers
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.paged_cache import PagedCache, cache_pages
 from xinfer_lab.residency.paged_experts import PagedExperts
-from xinfer_lab.residency.weights import ModelWeights, SyntheticWeights
+from xinfer_lab.residency.weights import SyntheticWeights
 
 __all__ = ["MixtureCase", "Resident", "mixtures", "resident_run", "run_mixture", "with_memory"]
 
@@ -179,8 +179,8 @@ def with_memory(case: MixtureCase) -> MixtureCase:
 
 
 def mixtures(random: Random) -> list[Case]:
-    """Two models whose experts do not fit: one where the choice of who leaves matters, one where pages come and go all the
-    time, so that the order of commands matters."""
+    """Two models whose experts do not fit: one where it matters who leaves, one where pages come and go all the time, so
+    that the order of commands matters."""
     cases = []
     wide = {"layers": 3, "frames": random.randint(13, 15), "steps": 5, "prompt": random.randint(3, 5), "batch": 1}
     tight = {"layers": 2, "frames": 2, "steps": 4, "prompt": random.randint(4, 5), "batch": 2}

@@ -19,8 +19,8 @@ def needed_order(evidence: Evidence) -> dict[int, int]:
 
     A page comes into a frame after what the direct queue was given before a page there was last released, after the
     last copy home from there, and after the last one to the page's own home; it goes home after that release too. The
-    direct queue goes on after the copies of what was acquired. Queues work in order, and what the host waits for outside
-    of the pool is over before it goes on.
+    direct queue goes on after the copies of what was acquired. Queues work in order, and what the host waits for
+    outside of the pool is over before it goes on.
     """
     order = _Order(evidence)
     for index, record in enumerate(evidence.stream):
@@ -102,8 +102,8 @@ def too_much_order(evidence: Evidence) -> tuple[int, int, int | None] | None:
 
 
 def _made_by(evidence: Evidence, first: int, second: int) -> int | None:
-    """The first wait within the pool, between the two, that is over only when ``first`` is; one of the later command's own
-    queue where there is any."""
+    """The first wait within the pool, between the two, that is over only when ``first`` is; one of the later command's
+    own queue where there is any."""
     stream, queue = evidence.stream, getattr(evidence.stream[second], "queue", "")
     within = {index for call in evidence.pages.calls for index, _ in call.records(stream)}
     waits = [i for i in range(first, second) if i in within and isinstance(stream[i], (Wait, HostWait))]

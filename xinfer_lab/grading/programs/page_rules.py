@@ -55,8 +55,8 @@ def _moves(evidence: Evidence) -> Iterator[tuple[PoolCall, PageCopy]]:
 
 
 def pages_move_whole(evidence: Evidence) -> Fault | None:
-    """Within calls of the pool nothing is submitted but copies of whole pages, each between a page's home and a frame, on
-    the queue of its direction; fetched is the page that the call is about, and only if it is not there."""
+    """Within calls of the pool nothing is submitted but copies of whole pages, each between a page's home and a frame,
+    on the queue of its direction; fetched is the page that the call is about, and only if it is not there."""
     for call in evidence.pages.calls:
         own = {copy.record for copy in call.copies}
         for index, record in call.records(evidence.stream):
@@ -320,7 +320,7 @@ def one_wait_for_a_page(evidence: Evidence) -> Fault | None:
 
 
 def fetched_ahead(evidence: Evidence) -> Fault | None:
-    """Where there is room, ``prefetch`` submits the copy itself; ``acquire`` brings only what nobody asked for before."""
+    """Where there is room, ``prefetch`` submits the copy itself; ``acquire`` brings what nobody asked for before."""
     for call in evidence.pages.calls:
         there = call.before.frame_of(call.page) is not None
         room = call.before.room(evidence.case.shape, ahead=True)

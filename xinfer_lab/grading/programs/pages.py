@@ -1,5 +1,5 @@
-"""What a program did with a page pool, worked out from its stream and the calls that were noted: which page lay in which
-frame at each call, who used it, and what was copied."""
+"""What a program did with a page pool, worked out from its stream and the calls that were noted: which page lay in
+which frame at each call, who used it, and what was copied."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ __all__ = ["GATE_PIECES", "PAGING", "POOL_PIECES"]
 PARTS = "xinfer_lab.grading.questions.lab5_parts"
 PAGING = tuple(
     f"xinfer_lab.paging.{name}"
-    for name in ("table", "clock", "lru", "belady", "replacement", "tickets", "transfers", "pool")
+    for name in ("table", "clock", "lru", "belady", "replacement", "tickets", "transfers", "placement", "pool")
 )
 """What holds answers, or does the same thing for more than one page at a time."""
 

@@ -227,7 +227,7 @@ def _choices(random: Random) -> Case:
     for page in (6, 7):
         writer.do(f"acquire {page}", f"use {page}", f"release {page}")
     for _ in range(5):
-        group = random.sample(range(2, writer.pages), 2) + [random.choice((0, 1))]
+        group = [*random.sample(range(2, writer.pages), 2), random.choice((0, 1))]
         random.shuffle(group)
         writer.do(*(f"prefetch {page}" for page in group))
         for page in group:

@@ -108,7 +108,7 @@ def really_brought(evidence: Evidence) -> Fault | None:
 
 
 def parity(evidence: Evidence) -> Fault | None:
-    """The stream, replayed under the case's budget, gives the resident run's logits byte for byte, in several orders."""
+    """The stream, replayed under the case's budget, gives the resident run's logits byte for byte, in two orders."""
     case: MixtureCase = evidence.case
     expected = resident_run(case).logits
     for schedule in ("timed", "copies_last"):
@@ -145,8 +145,8 @@ def parity(evidence: Evidence) -> Fault | None:
 def _passed(found: Sequence[Evidence]) -> str:
     ours, clocks = max(map(hit_rates, found))
     return (
-        f"paged vs resident max abs diff = 0, no hazard, within budget; a hit rate of {ours:.2f} where there is room to "
-        f"keep anything (CLOCK {clocks:.2f})."
+        f"paged vs resident max abs diff = 0, no hazard, within budget; a hit rate of {ours:.2f} where there is room "
+        f"to keep anything (CLOCK {clocks:.2f})."
     )
 
 

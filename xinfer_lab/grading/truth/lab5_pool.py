@@ -7,9 +7,10 @@ from xinfer_lab.grading.programs import page_rules as pages
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab5_script import PoolScript
+from xinfer_lab.grading.truth import lab5_signs as signs
 from xinfer_lab.grading.truth.choices import PREDICTION
 from xinfer_lab.grading.truth.lab5_gate import GATE
-from xinfer_lab.grading.truth import lab5_signs as signs
+from xinfer_lab.grading.verify import Judge
 
 __all__ = ["JUDGES"]
 
@@ -123,7 +124,7 @@ def _judge(passed: str, part: str, ideas: tuple[Named, ...]) -> ProgramJudge:
     )
 
 
-JUDGES = {
+JUDGES: dict[str, Judge | ProgramJudge] = {
     "lab5.predict_wait": PREDICTION,
     "lab5.prefetch": _judge(
         "Pages are copied ahead, into frames that nobody uses any more.", "prefetch", signs.PREFETCH_IDEAS

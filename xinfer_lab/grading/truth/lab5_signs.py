@@ -8,7 +8,7 @@ from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named
 
-__all__ = ["BLAME", "ACQUIRE_IDEAS", "EVICT_IDEAS", "GATE_IDEAS", "PREFETCH_IDEAS", "RELEASE_IDEAS"]
+__all__ = ["ACQUIRE_IDEAS", "BLAME", "EVICT_IDEAS", "GATE_IDEAS", "PREFETCH_IDEAS", "RELEASE_IDEAS"]
 
 BLAME = {
     "hazard:read-after-write": "acquire",
@@ -37,8 +37,8 @@ def _queue(record: Record) -> str:
 
 
 def race(evidence: Evidence, fault: Fault, second: str, first: str, where: str = "frame") -> bool:
-    """Whether the fault is a race of a command of the queue ``second`` with an earlier one of ``first``, about a frame or
-    a home."""
+    """Whether the fault is a race of a command of the queue ``second`` with an earlier one of ``first``, about a frame
+    or a home."""
     if not fault.kind.startswith("hazard:") or len(fault.records) < 2:
         return False
     late, early = (evidence.stream[index] for index in fault.records[:2])
@@ -136,7 +136,7 @@ def fewer_signals_than_copies(evidence: Evidence, fault: Fault) -> bool:
     brought = [index for index in _copies(evidence, True) if fault.records and index <= max(fault.records)]
     return (
         copy_not_awaited(evidence, fault)
-        and 0 < len(_signals(evidence, "arrived"))
+        and len(_signals(evidence, "arrived")) > 0
         and (sum(index <= max(fault.records) for index in _signals(evidence, "arrived")) < len(brought))
     )
 
@@ -224,8 +224,8 @@ GENERAL = (
     ),
     Named(
         "The wrong queue waits",
-        "A wait holds back the queue that it is given to. Who would run too far? That queue has to wait; one that waits "
-        "for its own signal waits for nothing.",
+        "A wait holds back the queue that it is given to. Who would run too far? That queue has to wait; one that "
+        "waits for its own signal waits for nothing.",
         _self_wait_of,
     ),
     Named(
@@ -322,8 +322,8 @@ PREFETCH_IDEAS = (
     ),
     Named(
         "The policy is not told",
-        "A policy that never hears of a page cannot choose it: nobody may go, as far as it knows. placed(page) when the "
-        "page gets its frame.",
+        "A policy that never hears of a page cannot choose it: nobody may go, as far as it knows. placed(page) when "
+        "the page gets its frame.",
         lambda evidence, fault: fault.kind in ("refused", "wrong-answer"),
     ),
     Named(
@@ -421,8 +421,8 @@ ACQUIRE_IDEAS = (
     ),
     Named(
         "Waits for more than its page",
-        "The bytes are right, but a wait for the newest copy holds the direct queue back until all that was fetched ahead "
-        "has come.",
+        "The bytes are right, but a wait for the newest copy holds the direct queue back until all that was fetched "
+        "ahead has come.",
         lambda evidence, fault: fault.kind == "no-overlap",
     ),
 )
@@ -614,7 +614,7 @@ GATE_IDEAS = (
     ),
     Named(
         "The parts do not agree with each other",
-        "The table refuses what it is told: one part says something that another has said already, or has to say first.",
+        "The table refuses what it is told: one part says what another has said already, or has to say first.",
         lambda evidence, fault: raised(fault, "PageError"),
     ),
     Named(
