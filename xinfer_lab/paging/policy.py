@@ -7,9 +7,9 @@ acquired, not on its way) is for the pool to say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-__all__ = ["POLICIES", "EvictionPolicy", "open_policy"]
+__all__ = ["POLICIES", "EvictionPolicy", "Foreseeing", "open_policy"]
 
 POLICIES = ("clock", "lru", "belady")
 """The names that `open_policy` knows."""
@@ -36,6 +36,15 @@ class EvictionPolicy(Protocol):
         ``incoming``: the page that it makes room for ahead of time, for which a policy may refuse to give up a page
         that is needed sooner; None for one that is needed now.
         """
+        ...
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A policy that goes by the future, and has to be told it."""
+
+    def expect(self, page: int, time: int) -> None:
+        """``page`` is going to be used at ``time``; see `Belady`."""
         ...
 
 

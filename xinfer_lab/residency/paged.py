@@ -8,8 +8,8 @@ import torch
 
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.records import Source
-from xinfer_lab.paging.belady import Belady
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent
+from xinfer_lab.paging.policy import Foreseeing
 from xinfer_lab.paging.pool import HybridMemoryPool
 from xinfer_lab.qwen2.layout import LayerLayout, tensor_name
 from xinfer_lab.residency.errors import RequestError
@@ -43,7 +43,7 @@ class PagedLayers:
     """``layers`` layers in ``pool``, each an extent of its own that holds its groups one after the other.
 
     While a layer is computed, the next ``ahead`` ones that are not there are fetched, as far as the policy gives room.
-    What stays is for the policy to say: one that knows the future (`Belady`) is told it. The pool may hold other
+    What stays is for the policy to say: one that goes by the future (`Foreseeing`) is told it. The pool may hold other
     things too; ``owns_pool`` says whether `close` closes it.
     """
 
@@ -119,7 +119,7 @@ class PagedLayers:
 
     def _expect(self, steps: range | list[int]) -> None:
         # Passes follow one another: a layer's next use is as many steps away as there are layers.
-        if isinstance(policy := self.pool.policy, Belady):
+        if isinstance(policy := self.pool.policy, Foreseeing):
             for step in steps:
                 policy.expect(self._extents[step % len(self._extents)].first, step)
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.records import View
-from xinfer_lab.paging.belady import Belady
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent
-from xinfer_lab.paging.pool import HybridMemoryPool
+from xinfer_lab.paging.extent_pool import ExtentPool
+from xinfer_lab.paging.policy import Foreseeing
 from xinfer_lab.residency.cache import CacheFactory, CacheShape, KVCache
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.kv_kernels import MOST_PAGES, move_params
@@ -47,7 +47,7 @@ class PagedCache:
     gives room.
     """
 
-    def __init__(self, device: Device, shape: CacheShape, pool: HybridMemoryPool, *, owns_pool: bool = True) -> None:
+    def __init__(self, device: Device, shape: CacheShape, pool: ExtentPool, *, owns_pool: bool = True) -> None:
         self.device, self.shape, self.pool = device, shape, pool
         self.block_tokens = tokens_a_page(shape, pool.page_bytes)
         self.block_tables: list[list[Extent]] = [[] for _ in range(shape.layers)]
@@ -130,7 +130,7 @@ class PagedCache:
         self.pool.prefetch(*coming[start : start + self._ahead])
 
     def _expect(self, extents: Sequence[Extent]) -> None:
-        if isinstance(policy := self.pool.policy, Belady):
+        if isinstance(policy := self.pool.policy, Foreseeing):
             for extent in extents:
                 policy.expect(extent.first, self._steps + self.shape.layers)
 
@@ -157,6 +157,9 @@ def paged_cache(size: int, policy: str = "belady", page_bytes: int = PAGE_BYTES)
         )
 
     def make(device: Device, shape: CacheShape) -> KVCache:
+        # Imported when it is needed: with a pool of another kind this one need not be there.
+        from xinfer_lab.paging.pool import HybridMemoryPool
+
         pages = cache_pages(shape, page_bytes)
         pool = HybridMemoryPool(
             device, frames=min(frames, pages), pages=pages, page_bytes=page_bytes, policy=policy,

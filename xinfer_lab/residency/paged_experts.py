@@ -10,7 +10,7 @@ from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.records import Source
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent, PageState
-from xinfer_lab.paging.pool import HybridMemoryPool
+from xinfer_lab.paging.extent_pool import ExtentPool
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import expert_layout, expert_tensor_name
 from xinfer_lab.residency.errors import RequestError
@@ -51,7 +51,7 @@ class PagedExperts:
     """
 
     def __init__(
-        self, pool: HybridMemoryPool, config: Qwen2Config, *, wants_guesses: bool = False, owns_pool: bool = True
+        self, pool: ExtentPool, config: Qwen2Config, *, wants_guesses: bool = False, owns_pool: bool = True
     ) -> None:
         assert config.experts is not None
         self.pool, self.wants_guesses, self._owns_pool = pool, wants_guesses, owns_pool
@@ -158,6 +158,9 @@ def paged_experts(
         raise RequestError("belady needs to know which experts are used next, and nobody does: choose lru or clock")
 
     def make(device: Device, weights: ModelWeights) -> ExpertSource:
+        # Imported when it is needed: with a pool of another kind this one need not be there.
+        from xinfer_lab.paging.pool import HybridMemoryPool
+
         config = weights.config
         assert config.experts is not None
         nbytes = expert_layout(config).nbytes

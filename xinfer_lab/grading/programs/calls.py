@@ -9,11 +9,14 @@ from typing import Any
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.grading.values import BadData
+from xinfer_lab.paging.errors import PoolFull
 
-__all__ = ["Call", "NotedEngine", "NotedRing", "noted", "read_calls"]
+__all__ = ["REFUSED", "Call", "NotedEngine", "NotedPool", "NotedRing", "noted", "read_calls"]
 
 MAX_CALLS = 20_000
 _LARGEST = 2**62
+REFUSED = -1
+"""In place of a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,47 @@ class NotedEngine:
         """The engine's own, noted."""
         with noted(self._device, "upload", layer):
             return self._engine.upload(layer, slot)
+
+
+class NotedPool:
+    """A page pool that notes each ``prefetch`` (page, 1 or 0), ``acquire`` (page, frame; -1 where the pool is full),
+    ``release`` (page) and ``evict`` (page, frame). What a part asks of the pool in turn is not noted."""
+
+    def __init__(self, device: Device, pool: Any) -> None:
+        self._device, self._pool = device, pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    def prefetch(self, page: int) -> bool:
+        """The pool's own, noted."""
+        with noted(self._device, "prefetch", page) as values:
+            coming: bool = self._pool.prefetch(page)
+            values.append(int(coming))
+            return coming
+
+    def acquire(self, page: int, write: bool = False) -> int:
+        """The pool's own, noted."""
+        with noted(self._device, "acquire", page) as values:
+            try:
+                frame: int = self._pool.acquire(page, write)
+            except PoolFull:
+                values.append(REFUSED)
+                raise
+            values.append(frame)
+            return frame
+
+    def release(self, page: int) -> None:
+        """The pool's own, noted."""
+        with noted(self._device, "release", page):
+            self._pool.release(page)
+
+    def evict(self, page: int) -> int:
+        """The pool's own, noted."""
+        with noted(self._device, "evict", page) as values:
+            frame: int = self._pool.evict(page)
+            values.append(frame)
+            return frame
 
 
 def read_calls(data: object) -> tuple[Call, ...]:

@@ -21,6 +21,7 @@ from xinfer_lab.device.replay import replay
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.grading.programs.calls import Call
 from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
+from xinfer_lab.grading.programs.pages import PagesRead, read_pages
 from xinfer_lab.grading.programs.provenance import Program, read_program
 from xinfer_lab.qwen2.layout import layer_layout
 
@@ -94,6 +95,11 @@ class Evidence:
     def program(self) -> Program:
         """Uploads and computed layers."""
         return read_program(self.stream)
+
+    @cached_property
+    def pages(self) -> PagesRead:
+        """What was done with the page pool whose sizes are the case's ``shape``."""
+        return read_pages(self.stream, self.calls, self.case.shape)
 
     @cached_property
     def layer_bytes(self) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
 from xinfer_lab.device.hazards import Hazard
 from xinfer_lab.device.records import AssumeCommon, HostRead, HostWait, HostWrite, Wait
@@ -18,6 +19,7 @@ __all__ = [
     "awaited",
     "each_step_uploads_once",
     "given_inputs_only",
+    "hazard_fault",
     "host_never_blocks",
     "host_waits_for_readers_only",
     "no_hazard",
@@ -34,7 +36,7 @@ __all__ = [
 Rule = Callable[[Evidence], Fault | None]
 
 _RACES = {
-    "read-after-write": "reads weights that may not have arrived",
+    "read-after-write": "reads bytes that may not have arrived",
     "write-after-read": "overwrites bytes that may still be read",
     "write-after-write": "overwrites bytes that may still be written",
     "host-write": "writes staging memory that a copy may still read",
@@ -129,7 +131,13 @@ def hazard_fault(evidence: Evidence, hazard: Hazard) -> Fault:
     )
 
 
-_SIGNALLERS = {"copied": "copy", "consumed": "direct"}
+_SIGNALLERS = {
+    "copied": "copy",
+    "consumed": "direct",
+    "arrived": "copy",
+    "released": "direct",
+    "saved": WRITE_BACK,
+}
 """Which queue does what a fence of that name counts."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from xinfer_lab.grading.piece import Case, Observed, Piece, Question
 from xinfer_lab.grading.questions.lab5_policy import play_clock, scans, traces, traces_with_pins
+from xinfer_lab.grading.questions.lab5_pool import GATE_PIECES, POOL_PIECES
 from xinfer_lab.grading.questions.lab5_table import play_table, refused_calls, table_calls
 from xinfer_lab.grading.values import Value
 
@@ -46,9 +47,11 @@ PIECES: tuple[Piece, ...] = (
     _question("table_refuses", 2, refused_calls, play_table, "table"),
     _question("clock", 3, traces, play_clock, "clock"),
     _question("clock_pins", 2, traces_with_pins, play_clock, "clock"),
+    *POOL_PIECES,
     _question("predict_scan", 1, _once("your prediction", low=0, high=18)),
     _question("explain_scan", 1, _once("your choice", choices=["A", "B", "C", "D"])),
     _question("lru_hits", 2, scans, _scan),
     _question("best_hits", 3, scans, _scan),
+    *GATE_PIECES,
 )
 """In the notebook's order."""

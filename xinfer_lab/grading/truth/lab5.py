@@ -6,6 +6,7 @@ from xinfer_lab.grading.programs.verify import ProgramJudge
 from xinfer_lab.grading.truth.choices import PREDICTION
 from xinfer_lab.grading.truth.lab5_article import EXPLAIN_ARTICLE
 from xinfer_lab.grading.truth.lab5_clock import CLOCK, CLOCK_PINS
+from xinfer_lab.grading.truth.lab5_pool import JUDGES as POOL_JUDGES
 from xinfer_lab.grading.truth.lab5_scan import BEST_HITS, EXPLAIN_SCAN, LRU_HITS
 from xinfer_lab.grading.truth.lab5_table import TABLE, TABLE_REFUSES
 from xinfer_lab.grading.verify import Judge
@@ -23,4 +24,5 @@ JUDGES: dict[str, Judge | ProgramJudge] = {
     "lab5.explain_scan": EXPLAIN_SCAN,
     "lab5.lru_hits": LRU_HITS,
     "lab5.best_hits": BEST_HITS,
+    **POOL_JUDGES,
 }

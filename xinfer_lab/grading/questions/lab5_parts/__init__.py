@@ -12,7 +12,14 @@ from typing import Any
 
 __all__ = ["PARTS", "neighbours"]
 
-PARTS = {"table": "PageTable", "clock": "Clock"}
+PARTS = {
+    "table": "PageTable",
+    "clock": "Clock",
+    "prefetch": "prefetch",
+    "acquire": "acquire",
+    "release": "release",
+    "evict": "evict",
+}
 """Names of modules here, and the class or function that each has."""
 
 

@@ -1,0 +1,79 @@
+"""The pieces of Lab 5 that drive queues: what a page pool submits, and the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from xinfer_lab.device.device import Device
+from xinfer_lab.grading.piece import Case, Observed, Piece, Question
+from xinfer_lab.grading.programs.record import Program, Runner
+from xinfer_lab.grading.questions import lab5_script as script
+from xinfer_lab.grading.values import Value
+
+__all__ = ["GATE_PIECES", "PAGING", "POOL_PIECES"]
+
+PARTS = "xinfer_lab.grading.questions.lab5_parts"
+PAGING = tuple(
+    f"xinfer_lab.paging.{name}"
+    for name in ("table", "clock", "lru", "belady", "replacement", "tickets", "transfers", "placement", "pool")
+)
+"""What holds answers, or does the same thing for more than one page at a time."""
+
+Inputs = Mapping[str, Value]
+Opener = Callable[..., Device]
+LETTERS = ["A", "B", "C", "D"]
+
+
+def _plays(part: str) -> Runner:
+    """Plays a script with the answer as ``part`` beside given ones."""
+
+    def run(answer: Any, inputs: Inputs, open_device: Opener) -> None:
+        script.play({**_neighbours(part), part: answer}, inputs, open_device)
+
+    return run
+
+
+def _neighbours(part: str) -> Mapping[str, Any]:
+    # Imported when it is needed: where the gate is recorded, none of the parts is there.
+    from xinfer_lab.grading.questions.lab5_parts import neighbours
+
+    return neighbours(part)
+
+
+def _gate(answer: Any, inputs: Inputs, open_device: Opener) -> None:
+    from xinfer_lab.grading.programs.mixture_case import MixtureCase, run_mixture
+
+    run_mixture(MixtureCase.of(inputs), dict(answer), open_device)
+
+
+def _itself(answer: Any, inputs: Inputs, observed: Observed) -> object:
+    return answer
+
+
+def _choice(name: str) -> Question:
+    return Question(f"lab5.{name}", 1, lambda random: [Case("your choice", {"choices": LETTERS})], _itself, PAGING)
+
+
+def _piece(name: str, points: int, part: str, drawn: Callable[[Random], list[Case]]) -> Program:
+    return Program(f"lab5.{name}", points, drawn, _plays(part), (*PAGING, f"{PARTS}.{part}"), cpu_seconds=2.0)
+
+
+def _mixtures(random: Random) -> list[Case]:
+    from xinfer_lab.grading.programs.mixture_case import mixtures
+
+    return mixtures(random)
+
+
+POOL_PIECES: tuple[Piece, ...] = (
+    _choice("predict_wait"),
+    _piece("prefetch", 3, "prefetch", script.asked_ahead),
+    _piece("acquire", 3, "acquire", script.acquired),
+    _piece("release", 2, "release", script.released),
+    _piece("evict", 2, "evict", script.evicted),
+    _piece("write_back", 3, "evict", script.written),
+)
+"""In the notebook's order."""
+
+GATE_PIECES: tuple[Piece, ...] = (Program("lab5.gate", 5, _mixtures, _gate, (*PAGING, PARTS), cpu_seconds=8.0),)

@@ -1,0 +1,180 @@
+"""Lab 5: the judge of the gate. Experts and keys and values through one pool give the resident run's bytes, and the
+policy keeps what CLOCK would keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
+from xinfer_lab.grading.programs import page_rules as pages
+from xinfer_lab.grading.programs import rules
+from xinfer_lab.grading.programs.calls import REFUSED
+from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.grading.programs.mixture_case import MixtureCase, resident_run
+from xinfer_lab.grading.programs.pages import PoolCall
+from xinfer_lab.grading.programs.verify import ProgramJudge
+from xinfer_lab.grading.truth.lab5_signs import BLAME, GATE_IDEAS
+from xinfer_lab.paging.clock import Clock
+from xinfer_lab.residency.parity import compare_logits, parity_line
+
+__all__ = ["GATE", "brought_by_clock", "hit_rates"]
+
+
+@dataclass(slots=True)
+class _Clock:
+    """What CLOCK makes of calls: pages alone, no bytes."""
+
+    frames: int
+    policy: Clock = field(default_factory=Clock)
+    held: set[int] = field(default_factory=set)
+    pins: dict[int, int] = field(default_factory=dict)
+    arrived: set[int] = field(default_factory=set)
+    brought: int = 0
+
+    def bring(self, page: int, *, ahead: bool) -> bool:
+        if page in self.held:
+            return True
+        if len(self.held) == self.frames:
+            victim = self.policy.choose(
+                lambda other: not self.pins.get(other, 0) and not (ahead and other not in self.arrived)
+            )
+            if victim is None:
+                return False
+            self.policy.removed(victim)
+            self.held.remove(victim)
+            self.arrived.discard(victim)
+        self.policy.placed(page)
+        self.held.add(page)
+        self.brought += 1
+        return True
+
+    def take(self, call: PoolCall) -> None:
+        if call.name == "prefetch":
+            self.bring(call.page, ahead=True)
+        elif call.name == "acquire" and self.bring(call.page, ahead=False):
+            self.arrived.add(call.page)
+            self.pins[call.page] = self.pins.get(call.page, 0) + 1
+            self.policy.used(call.page)
+        elif call.name == "release":
+            self.pins[call.page] = max(0, self.pins.get(call.page, 0) - 1)
+
+
+def brought_by_clock(evidence: Evidence) -> int:
+    """How many pages CLOCK brings to the device where it is asked what this pool was asked."""
+    clock = _Clock(evidence.case.shape.frames)
+    for call in evidence.pages.calls:
+        clock.take(call)
+    return clock.brought
+
+
+def hit_rates(evidence: Evidence) -> tuple[float, float]:
+    """The share of acquisitions for which no page was brought: this pool's, and CLOCK's for the same requests. Below 0
+    where more was fetched ahead than was used.
+    """
+    acquired = sum(call.name == "acquire" and call.result != REFUSED for call in evidence.pages.calls)
+    brought = len(evidence.pages.brought), brought_by_clock(evidence)
+    return 1 - brought[0] / max(1, acquired), 1 - brought[1] / max(1, acquired)
+
+
+def keeps_what_clock_keeps(evidence: Evidence) -> Fault | None:
+    """The hit rate is at least CLOCK's for the same requests."""
+    ours, clocks = hit_rates(evidence)
+    if ours >= clocks:
+        return None
+    return Fault(
+        "hit-rate",
+        "Pages leave that are needed again soon.",
+        expected=f"a hit rate of at least CLOCK's for the same requests, {clocks:.3f}",
+        got=f"{ours:.3f}: {len(evidence.pages.brought)} pages brought, where CLOCK brings {brought_by_clock(evidence)}",
+        show=False,
+    )
+
+
+def really_brought(evidence: Evidence) -> Fault | None:
+    """What the direct queue uses in the pool came from its home, on the direct queue alone, in every layer and pass."""
+    for use in evidence.pages.uses:
+        if use.fetched is None or use.page is None:
+            return Fault(
+                "not-brought",
+                f"Frame {use.frame} is used, and no page has come there.",
+                expected="a copy from the page's home",
+                got="none",
+                records=(use.record,),
+            )
+        if use.queue != "direct":
+            return Fault("stranger", f"The {use.queue} queue uses frame {use.frame}.", records=(use.record,))
+    return None
+
+
+def parity(evidence: Evidence) -> Fault | None:
+    """The stream, replayed under the case's budget, gives the resident run's logits byte for byte, in two orders."""
+    case: MixtureCase = evidence.case
+    expected = resident_run(case).logits
+    for schedule in ("timed", "copies_last"):
+        try:
+            replayed = evidence.replay(schedule)
+        except OutOfDeviceMemory as error:
+            return Fault(
+                "over-budget",
+                "More device memory is used than there is.",
+                expected=f"a peak of at most {format_bytes(case.memory)}: {case.frames} frames beside what stays",
+                got=str(error),
+            )
+        except DeviceError as error:
+            return Fault("inadmissible", f"The stream cannot be run: {type(error).__name__}.", got=str(error))
+        got = replayed.logits_as(expected)
+        if got is None:
+            return Fault(
+                "incomplete",
+                "The run is not complete.",
+                expected=f"the logits of {len(expected)} passes read back",
+                got=f"{len(replayed.logits)}",
+            )
+        equal, largest = compare_logits(expected, got)
+        if not equal:
+            return Fault(
+                "parity",
+                "The logits differ from the resident run's.",
+                expected=parity_line(0.0, "paged"),
+                got=f"{parity_line(largest, 'paged')}, in the order {schedule!r}",
+            )
+    return None
+
+
+def _passed(found: Sequence[Evidence]) -> str:
+    ours, clocks = max(map(hit_rates, found))
+    return (
+        f"paged vs resident max abs diff = 0, no hazard, within budget; a hit rate of {ours:.2f} where there is room "
+        f"to keep anything (CLOCK {clocks:.2f})."
+    )
+
+
+_MOVES = (
+    rules.given_inputs_only,
+    pages.pages_move_whole,
+    pages.no_page_in_use_leaves,
+    pages.refuses_right,
+    pages.acquires_right,
+    pages.dirty_pages_go_home,
+)
+
+GATE = ProgramJudge(
+    (
+        *_MOVES,
+        pages.host_never_blocks_for_pages,
+        pages.no_race,
+        pages.submits_nothing_for_what_is_there,
+        pages.one_wait_for_a_page,
+        pages.fetched_ahead,
+        pages.waits_for_no_more,
+        really_brought,
+        parity,
+        keeps_what_clock_keeps,
+    ),
+    _passed,
+    GATE_IDEAS,
+    BLAME,
+    MixtureCase.of,
+    (*_MOVES[1:], pages.host_never_blocks_for_pages, pages.no_race),
+)

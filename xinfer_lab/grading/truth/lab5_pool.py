@@ -1,0 +1,141 @@
+"""Lab 5: the judges of what a page pool submits, and of the gate."""
+
+from __future__ import annotations
+
+from xinfer_lab.device.records import Copy, HostRead, HostWrite
+from xinfer_lab.grading.programs import page_rules as pages
+from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.grading.programs.verify import Named, ProgramJudge
+from xinfer_lab.grading.questions.lab5_script import PoolScript
+from xinfer_lab.grading.truth import lab5_signs as signs
+from xinfer_lab.grading.truth.choices import PREDICTION
+from xinfer_lab.grading.truth.lab5_gate import GATE
+from xinfer_lab.grading.verify import Judge
+
+__all__ = ["JUDGES"]
+
+SCHEDULES = ("timed", "copies_first", "copies_last", "random(1)")
+"""Orders in which a script is run again."""
+
+
+def as_asked(evidence: Evidence) -> Fault | None:
+    """The recording is of the script: its bytes, its calls, its uses in order, and a look at every page in the end."""
+    script: PoolScript = evidence.case
+    for index, record in enumerate(evidence.stream):
+        if isinstance(record, HostWrite) and (
+            record.source.size != script.nbytes(record.source.name) or record.source.name in evidence.stream.inputs
+        ):
+            return Fault("inputs", f"The source {record.source.name!r} is none of the script's.", records=(index,))
+    calls = [(call.name, call.page) for call in evidence.pages.calls]
+    wanted, reads = script.calls, script.steps + script.pages
+    asked, rest = calls[: len(wanted)], calls[len(wanted) :]
+    seen = sum(isinstance(record, HostRead) for record in evidence.stream)
+    bounds = [bound for call in evidence.calls for bound in (call.begin, call.end)]
+    evicts = all(name == "evict" for name, _ in rest) and len(rest) == len(set(rest)) <= script.frames
+    if asked == wanted and evicts and seen == reads and bounds == sorted(bounds):
+        return _uses_as_asked(evidence)
+    return Fault(
+        "incomplete",
+        "The recording is not of what was asked.",
+        expected=f"{len(wanted)} calls and {reads} reads by the host",
+        got=f"{len(calls)} calls, {seen} reads",
+        show=False,
+    )
+
+
+def _uses_as_asked(evidence: Evidence) -> Fault | None:
+    script: PoolScript = evidence.case
+    wanted = [(op == "put", page) for op, page in script.ops if op in ("use", "put")]
+    if len(evidence.pages.uses) != len(wanted):
+        return Fault("incomplete", "The direct queue uses other pages than the script does.", show=False)
+    for use, (writes, page) in zip(evidence.pages.uses, wanted, strict=True):
+        if use.queue != "direct" or use.writes != writes:
+            return Fault("incomplete", "The direct queue uses pages in another way than the script does.", show=False)
+        if use.page != page:
+            return Fault(
+                "wrong-page",
+                f"Page {page} is used, and its frame holds {'nothing' if use.page is None else f'page {use.page}'}.",
+                expected=f"page {page} in frame {use.frame}",
+                got="no copy has come there" if use.page is None else f"page {use.page}",
+                records=(use.record,) if use.fetched is None else (use.fetched, use.record),
+            )
+    return None
+
+
+def right_bytes(evidence: Evidence) -> Fault | None:
+    """In each of several orders the direct queue sees what the script has, and so does the host in the end."""
+    script: PoolScript = evidence.case
+    seen, home = script.contents()
+    for schedule in SCHEDULES:
+        found = [raw for _, raw in evidence.replay(schedule).reads]
+        for number, (want, got) in enumerate(zip([*seen, *home], found, strict=False)):
+            if got.equal(want):
+                continue
+            if number < len(seen):
+                what = f"Use {number}, of page {script.places('use')[number]}, sees other bytes"
+            else:
+                what = f"Page {number - len(seen)} is not home in the end as it was written last"
+            return Fault(
+                "bytes",
+                f"{what}, in the order {schedule!r}.",
+                expected="the bytes that the page had, with all that was written to it",
+                got=f"{int((got != want).sum())} of {want.numel()} bytes differ"
+                if got.numel() == want.numel()
+                else f"{got.numel()} bytes",
+            )
+    return None
+
+
+def no_other_copies(evidence: Evidence) -> Fault | None:
+    """What the host looks at was copied there by the program around the answer, straight from frames."""
+    uses = {use.record for use in evidence.pages.uses}
+    for index, record in enumerate(evidence.stream):
+        if isinstance(record, Copy) and record.dst.buffer == "seen" and index not in uses:
+            return Fault("stranger", "Other bytes than a frame's are shown to the host.", records=(index,), show=False)
+    return None
+
+
+_MOVES = (
+    pages.pages_move_whole,
+    pages.no_page_in_use_leaves,
+    pages.refuses_right,
+    pages.acquires_right,
+    pages.dirty_pages_go_home,
+)
+_WAITS = (
+    pages.host_never_blocks_for_pages,
+    pages.no_race,
+    pages.submits_nothing_for_what_is_there,
+    pages.one_wait_for_a_page,
+    pages.fetched_ahead,
+    pages.waits_for_no_more,
+)
+
+
+def _judge(passed: str, part: str, ideas: tuple[Named, ...]) -> ProgramJudge:
+    blame = {kind: part for kind in signs.BLAME} | {"raised:": part, "submits": part}
+    return ProgramJudge(
+        (*_MOVES, *_WAITS, as_asked, no_other_copies, right_bytes),
+        passed,
+        ideas,
+        blame,
+        PoolScript.of,
+        (*_MOVES, *_WAITS[:2]),
+    )
+
+
+JUDGES: dict[str, Judge | ProgramJudge] = {
+    "lab5.predict_wait": PREDICTION,
+    "lab5.prefetch": _judge(
+        "Pages are copied ahead, into frames that nobody uses any more.", "prefetch", signs.PREFETCH_IDEAS
+    ),
+    "lab5.acquire": _judge(
+        "Nobody reads a page before it is there, and no page leaves while it is read.", "acquire", signs.ACQUIRE_IDEAS
+    ),
+    "lab5.release": _judge("A page may go once the direct queue is done with it.", "release", signs.RELEASE_IDEAS),
+    "lab5.evict": _judge(
+        "A page that nobody wrote gives its frame up, and nothing is copied home.", "evict", signs.EVICT_IDEAS
+    ),
+    "lab5.write_back": _judge("What was written goes home before its frame is used again.", "evict", signs.EVICT_IDEAS),
+    "lab5.gate": GATE,
+}
