@@ -124,8 +124,11 @@ class MixtureCase:
         return logits
 
 
-def run_mixture(case: MixtureCase, parts: Mapping[str, Any], open_device: Callable[..., Device]) -> SinglePages:
-    """Run the case's passes with a pool made of ``parts``, and close the device; the pool, for its statistics."""
+def run_mixture(
+    case: MixtureCase, parts: Mapping[str, Any], open_device: Callable[..., Device]
+) -> tuple[SinglePages, list[torch.Tensor]]:
+    """Run the case's passes with a pool made of ``parts``, and close the device; the pool, for its statistics, and the
+    logits."""
     shape = case.shape
     device = open_device(memory=case.memory)
     pools: list[SinglePages] = []
@@ -139,14 +142,14 @@ def run_mixture(case: MixtureCase, parts: Mapping[str, Any], open_device: Callab
             pools.append(SinglePages(NotedPool(device, pool)))  # type: ignore[arg-type]  # it hands on all else
         return pools[0]
 
-    case.run(
+    logits = case.run(
         device,
         make_cache=lambda device, shape: PagedCache(device, shape, pages(), owns_pool=False),
         make_experts=lambda device, weights: PagedExperts(pages(), weights.config, owns_pool=False),
     )
     pools[0].close()
     device.close()
-    return pools[0]
+    return pools[0], logits
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +182,8 @@ def with_memory(case: MixtureCase) -> MixtureCase:
 
 
 def mixtures(random: Random) -> list[Case]:
-    """Two models whose experts do not fit: one where it matters who leaves, one where pages come and go all the time, so
-    that the order of commands matters."""
+    """Two models whose experts do not fit: one where it matters who leaves, one where pages come and go all the time,
+    so that the order of commands matters."""
     cases = []
     wide = {"layers": 3, "frames": random.randint(13, 15), "steps": 5, "prompt": random.randint(3, 5), "batch": 1}
     tight = {"layers": 2, "frames": 2, "steps": 4, "prompt": random.randint(4, 5), "batch": 2}

@@ -19,7 +19,7 @@ from xinfer_lab.grading.values import BadData, Value
 from xinfer_lab.paging.errors import PoolFull
 from xinfer_lab.paging.parts_pool import PartsPool
 
-__all__ = ["PoolScript", "acquired", "asked_ahead", "evicted", "play", "released", "written"]
+__all__ = ["PAGE", "PoolScript", "acquired", "asked_ahead", "evicted", "play", "released", "written"]
 
 PAGE = 512
 """Bytes of a page here."""
@@ -98,8 +98,8 @@ class PoolScript:
 
     @property
     def memory(self) -> int:
-        """Frames, and what is written."""
-        return self.frames * PAGE + max(1, len(self.places("put"))) * HALF
+        """Frames, what is written, and what was seen."""
+        return (self.frames + max(1, self.steps)) * PAGE + max(1, len(self.places("put"))) * HALF
 
     @property
     def steps(self) -> int:
@@ -122,8 +122,8 @@ class PoolScript:
         return torch.frombuffer(bytearray(raw), dtype=torch.uint8)
 
     def spec(self, ratio: float = 1.0) -> GpuSpec:
-        """A GPU on which a page crosses the link in a millisecond, each way."""
-        return GpuSpec("a link of 512 kB/s", 2**30, PAGE / 1e-3, 0.0, 1e12, 1e12, 0.0, 1e12)
+        """A GPU on which a page crosses the link in a millisecond, each way, and a use takes half of that."""
+        return GpuSpec("a page a millisecond", 2**30, PAGE / 1e-3, 0.0, 1e12, 4 * PAGE / 1e-3, 0.0, 1e12)
 
 
 def play(parts: Parts, inputs: Mapping[str, Value], open_device: Callable[..., Device]) -> None:
@@ -133,7 +133,8 @@ def play(parts: Parts, inputs: Mapping[str, Value], open_device: Callable[..., D
     device.sources.mount(script)
     pool = PartsPool(device, frames=script.frames, pages=script.pages, page_bytes=PAGE, parts=parts)
     noted = NotedPool(device, pool)
-    seen = device.create_readback_heap(max(1, script.steps) * PAGE, "seen")
+    seen = device.create_buffer(max(1, script.steps) * PAGE, "seen")
+    back = device.create_readback_heap(seen.size, "seen.back")
     fresh = _given(device, len(script.places("put")))
     for page in range(script.pages):
         pool.fill(page, f"page[{page}]")
@@ -156,9 +157,10 @@ def play(parts: Parts, inputs: Mapping[str, Value], open_device: Callable[..., D
     for page in range(script.pages):
         if pool.table.frame_of(page) is not None:
             noted.evict(page)
+    device.direct_queue.copy(back, seen, label="what was seen")
     device.wait_idle()
     for number in range(uses):
-        seen.read("uint8", (PAGE,), number * PAGE)
+        back.read("uint8", (PAGE,), number * PAGE)
     for page in range(script.pages):
         pool.read_home(page)
     pool.close()

@@ -90,7 +90,10 @@ def no_other_copies(evidence: Evidence) -> Fault | None:
     """What the host looks at was copied there by the program around the answer, straight from frames."""
     uses = {use.record for use in evidence.pages.uses}
     for index, record in enumerate(evidence.stream):
-        if isinstance(record, Copy) and record.dst.buffer == "seen" and index not in uses:
+        if not isinstance(record, Copy):
+            continue
+        strange = record.dst.buffer == "seen" and index not in uses
+        if strange or (record.dst.buffer == "seen.back" and record.src.buffer != "seen"):
             return Fault("stranger", "Other bytes than a frame's are shown to the host.", records=(index,), show=False)
     return None
 
