@@ -36,8 +36,8 @@ def try_parts(
 ) -> PartsTrial:
     """Ask a pool of ``frames`` frames and ``pages`` pages made of ``parts`` for ``requests``, such as "prefetch 3".
 
-    The verbs are prefetch, acquire, write (acquire to write), put (the direct queue writes), use (it reads), release and
-    evict. Blocks until all is done. Raises whatever a part raises.
+    The verbs are prefetch, acquire, write (acquire to write), put (the direct queue writes), use (it reads), release
+    and evict. Blocks until all is done. Raises whatever a part raises.
     """
     ops = tuple((verb, int(page)) for verb, _, page in (request.partition(" ") for request in requests))
     script = PoolScript(frames, pages, ops, seed=1)

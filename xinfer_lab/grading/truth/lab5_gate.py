@@ -14,7 +14,8 @@ from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.mixture_case import MixtureCase, resident_run
 from xinfer_lab.grading.programs.pages import PoolCall
 from xinfer_lab.grading.programs.verify import ProgramJudge
-from xinfer_lab.grading.truth.lab5_signs import BLAME, GATE_IDEAS
+from xinfer_lab.grading.truth.lab5_signs import BLAME
+from xinfer_lab.grading.truth.lab5_use_ideas import GATE_IDEAS
 from xinfer_lab.paging.clock import Clock
 from xinfer_lab.residency.parity import compare_logits, parity_line
 

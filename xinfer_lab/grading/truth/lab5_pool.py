@@ -7,9 +7,11 @@ from xinfer_lab.grading.programs import page_rules as pages
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab5_script import PoolScript
-from xinfer_lab.grading.truth import lab5_signs as signs
 from xinfer_lab.grading.truth.choices import PREDICTION
+from xinfer_lab.grading.truth.lab5_copy_ideas import EVICT_IDEAS, PREFETCH_IDEAS
 from xinfer_lab.grading.truth.lab5_gate import GATE
+from xinfer_lab.grading.truth.lab5_signs import BLAME
+from xinfer_lab.grading.truth.lab5_use_ideas import ACQUIRE_IDEAS, RELEASE_IDEAS
 from xinfer_lab.grading.verify import Judge
 
 __all__ = ["JUDGES"]
@@ -116,7 +118,7 @@ _WAITS = (
 
 
 def _judge(passed: str, part: str, ideas: tuple[Named, ...]) -> ProgramJudge:
-    blame = {kind: part for kind in signs.BLAME} | {"raised:": part, "submits": part}
+    blame = {kind: part for kind in BLAME} | {"raised:": part, "submits": part}
     return ProgramJudge(
         (*_MOVES, *_WAITS, as_asked, no_other_copies, right_bytes),
         passed,
@@ -130,15 +132,15 @@ def _judge(passed: str, part: str, ideas: tuple[Named, ...]) -> ProgramJudge:
 JUDGES: dict[str, Judge | ProgramJudge] = {
     "lab5.predict_wait": PREDICTION,
     "lab5.prefetch": _judge(
-        "Pages are copied ahead, into frames that nobody uses any more.", "prefetch", signs.PREFETCH_IDEAS
+        "Pages are copied ahead, into frames that nobody uses any more.", "prefetch", PREFETCH_IDEAS
     ),
     "lab5.acquire": _judge(
-        "Nobody reads a page before it is there, and no page leaves while it is read.", "acquire", signs.ACQUIRE_IDEAS
+        "Nobody reads a page before it is there, and no page leaves while it is read.", "acquire", ACQUIRE_IDEAS
     ),
-    "lab5.release": _judge("A page may go once the direct queue is done with it.", "release", signs.RELEASE_IDEAS),
+    "lab5.release": _judge("A page may go once the direct queue is done with it.", "release", RELEASE_IDEAS),
     "lab5.evict": _judge(
-        "A page that nobody wrote gives its frame up, and nothing is copied home.", "evict", signs.EVICT_IDEAS
+        "A page that nobody wrote gives its frame up, and nothing is copied home.", "evict", EVICT_IDEAS
     ),
-    "lab5.write_back": _judge("What was written goes home before its frame is used again.", "evict", signs.EVICT_IDEAS),
+    "lab5.write_back": _judge("What was written goes home before its frame is used again.", "evict", EVICT_IDEAS),
     "lab5.gate": GATE,
 }

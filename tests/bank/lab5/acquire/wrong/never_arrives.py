@@ -1,0 +1,17 @@
+"""
+wrong: waits every time, and never says that the page is there
+check: acquire, gate
+phrase: A migrating page is never read
+"""
+
+
+def acquire(pool, page, write=False):
+    if not pool.prefetch(page, ahead=False):
+        raise PoolFull(f"page {page}: every frame is in use")
+    if pool.table.state(page) == "MIGRATING":
+        pool.device.direct_queue.wait(pool.arrived, pool.ready[page])
+    pool.table.pin(page)
+    pool.policy.used(page)
+    if write:
+        pool.table.mark_dirty(page)
+    return pool.table.frame_of(page)

@@ -1,0 +1,19 @@
+"""
+wrong: signals before the copy home
+check: write_back, gate
+phrase: The signal comes before the copy
+"""
+
+
+def evict(pool, page):
+    frame = pool.table.frame_of(page)
+    if pool.table.is_dirty(page):
+        queue, value = pool.device.write_back_queue, pool.saved.last_submitted + 1
+        queue.wait(pool.released, pool.last_use[frame])
+        queue.signal(pool.saved, value)
+        queue.copy(pool.home(page), pool.span(frame), label=f"save page {page}")
+        pool.emptied[frame] = value
+        pool.returned[page] = value
+        pool.table.mark_clean(page)
+    pool.policy.removed(page)
+    return pool.table.unbind(page)

@@ -1,0 +1,19 @@
+"""
+wrong: waits for the page's copy, not for its writer
+check: write_back, gate
+phrase: The wrong fence
+"""
+
+
+def evict(pool, page):
+    frame = pool.table.frame_of(page)
+    if pool.table.is_dirty(page):
+        queue, value = pool.device.write_back_queue, pool.saved.last_submitted + 1
+        queue.wait(pool.arrived, pool.ready[page])
+        queue.copy(pool.home(page), pool.span(frame), label=f"save page {page}")
+        queue.signal(pool.saved, value)
+        pool.emptied[frame] = value
+        pool.returned[page] = value
+        pool.table.mark_clean(page)
+    pool.policy.removed(page)
+    return pool.table.unbind(page)
