@@ -1,0 +1,11 @@
+"""
+wrong: asks the module that knows
+check: evict, write_back, gate
+phrase: module that holds the answer
+"""
+
+
+def evict(pool, page):
+    from xinfer_lab.grading.truth.lab5_pool import JUDGES
+
+    return pool.table.unbind(page)

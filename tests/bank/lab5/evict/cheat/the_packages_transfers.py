@@ -1,0 +1,21 @@
+"""
+wrong: asks the package's own transfers
+check: evict, write_back, gate
+phrase: module that holds the answer
+"""
+
+
+def evict(pool, page):
+    from xinfer_lab.paging.transfers import Transfers
+
+    frame = pool.table.frame_of(page)
+    if pool.table.is_dirty(page):
+        queue, value = pool.device.write_back_queue, pool.saved.last_submitted + 1
+        queue.wait(pool.released, pool.last_use[frame])
+        queue.copy(pool.home(page), pool.span(frame), label=f"save page {page}")
+        queue.signal(pool.saved, value)
+        pool.emptied[frame] = value
+        pool.returned[page] = value
+        pool.table.mark_clean(page)
+    pool.policy.removed(page)
+    return pool.table.unbind(page)

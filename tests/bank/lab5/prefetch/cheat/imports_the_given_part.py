@@ -1,0 +1,11 @@
+"""
+wrong: imports the package's own answer when it is called
+check: prefetch, gate
+phrase: module that holds the answer
+"""
+
+
+def prefetch(pool, page, ahead=True):
+    from xinfer_lab.grading.questions.lab5_parts.prefetch import prefetch as given
+
+    return given(pool, page, ahead)
