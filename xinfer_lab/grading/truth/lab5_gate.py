@@ -1,5 +1,4 @@
-"""Lab 5: the judge of the gate. Experts and keys and values through one pool give the resident run's bytes, and the
-policy keeps what CLOCK would keep."""
+"""Lab 5: the judge of the gate: experts, keys and values through one pool give the resident run's bytes."""
 
 from __future__ import annotations
 
