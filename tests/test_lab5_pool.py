@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import linecache
+import re
 from collections.abc import Mapping
 from random import Random
 from typing import Any
@@ -405,3 +406,18 @@ def test_what_is_used_in_the_gate_was_brought() -> None:
         record["src"]["offset"] = copies[0]["src"]["offset"]
     assert not verified("gate", cases, forged).passed
     assert all(record["op"] == Copy.op for record in copies)
+
+
+def test_a_fault_that_comes_late_is_in_its_picture() -> None:
+    asked = "if pool.table.is_dirty(page):"
+    parts = fresh(evict=(asked, asked.replace(":", " or pool.saved.last_submitted > 11:")))
+    cases, data = recorded("write_back", parts["evict"])
+    report = verified("write_back", cases, data)
+    assert report.picture is not None and "nobody has written it" in report.headline
+    start = re.search(r"Excerpt from ([\d.]+) ms", report.picture.alt)
+    assert start is not None and float(start[1]) > 1, report.picture.alt
+
+
+def test_a_pool_whose_policy_hears_of_no_use_keeps_other_pages_than_clock() -> None:
+    report = examine("lab5.acquire", fresh(acquire=("    pool.policy.used(page)\n", ""))["acquire"])
+    assert report.misconception is not None and report.misconception.name == "The policy does not hear of uses"
