@@ -16,8 +16,17 @@ from xinfer_lab.grading import Report, examine
 
 KNOWN = {answer.name: answer for kind in ("wrong", "cheat") for answer in answers(kind)}
 
-ROOM = ["there is room for one slot", "the plan has room for n slots", "the plan has room for n layers"]
-TURNS = ["copying and computing take turns", "as soon as step s has been handed in, the upload for step s + n goes out"]
+ROOM = [
+    "there is room for one slot",
+    "the plan has room for n slots",
+    "the plan has room for n layers",
+    "asks for more device memory than there is",
+]
+TURNS = [
+    "copying and computing take turns",
+    "as soon as step s has been handed in, the upload for step s + n goes out",
+    "a copy that begins when the page is needed cannot be hidden",
+]
 BLOCKS = [
     "while the host blocks it",
     "wait_idle() makes every race go away, and with them all that ran at the same time",
@@ -33,12 +42,17 @@ RESIDENT = {
     "lab4/ordering/wrong/resident",
     "lab4/wrap_around/wrong/one_slot_per_layer",
 }
-OVER_BUDGET = {"lab3/prefetch/wrong/a_slot_for_every_layer", "lab4/lifetime/wrong/frees_at_the_end"}
+OVER_BUDGET = {
+    "lab3/prefetch/wrong/a_slot_for_every_layer",
+    "lab4/lifetime/wrong/frees_at_the_end",
+    "lab5/prefetch/cheat/a_buffer_for_every_page",
+}
 SERIAL = {
     "lab3/prefetch/wrong/serial",
     "lab3/prefetch/wrong/serial_with_three_slots",
     "lab4/StreamingLayers/wrong/serial",
     "lab4/ordering/wrong/uploads_when_needed",
+    "lab5/prefetch/wrong/on_demand",
 }
 HOST = {
     "lab2/CopyEngine/wrong/host_blocks",
@@ -58,6 +72,13 @@ HOST = {
     "lab4/mid_call/wrong/synchronises",
     "lab4/ordering/wrong/host_waits",
     "lab4/wrap_around/wrong/synchronises",
+    "lab5/acquire/wrong/host_waits",
+    "lab5/acquire/wrong/synchronises",
+    "lab5/evict/wrong/host_waits",
+    "lab5/prefetch/wrong/host_waits",
+    "lab5/prefetch/wrong/synchronises",
+    "lab5/release/wrong/host_waits",
+    "lab5/release/wrong/synchronises",
 }
 MECHANISMS = {"resident": (RESIDENT, ROOM), "over budget": (OVER_BUDGET, ROOM), "serial": (SERIAL, TURNS)} | {
     "host-synchronised": (HOST, BLOCKS)
@@ -69,6 +90,7 @@ GATES = {
     "lab2": {"resident", "host-synchronised"},
     "lab3": {"resident", "over budget", "serial", "host-synchronised"},
     "lab4": {"resident", "serial", "host-synchronised"},
+    "lab5": {"over budget", "serial", "host-synchronised"},
 }
 
 

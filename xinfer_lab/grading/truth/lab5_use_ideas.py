@@ -184,6 +184,11 @@ GATE_IDEAS = (
         signs.not_saved_yet,
     ),
     Named(
+        "On demand",
+        "A copy that begins when the page is needed cannot be hidden: prefetch itself starts the copy.",
+        lambda evidence, fault: fault.kind == "on-demand",
+    ),
+    Named(
         "The parts do not agree with each other",
         "The table refuses what it is told: one part says what another has said already, or has to say first.",
         lambda evidence, fault: signs.raised(fault, "PageError"),
