@@ -16,6 +16,7 @@ ASKED = [(lab, function) for lab in LABS for function in sorted(functions_of(lab
 _NAME = "a name or a label, for people"
 _GIVEN = "given, and nothing is in flight then: everything uploaded has been read; the device gives back what is left"
 _WORDS = "the words of an error"
+_GROWS = "a fence value need only grow"
 _SHORT = "n is never negative, so a file of fewer than 8 bytes breaks rule 3 too, and one of 8 has no JSON behind them"
 _FALLS = "a function that comes to its end returns None"
 _UNREAD = "a placeholder: nobody looks at it before retire has replaced it"
@@ -110,6 +111,18 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab5", "PageTable", "line 58: ' cannot leave: '  ->  ' cannot leave: ?'"): _WORDS,
     ("lab5", "Clock", "line 25: self.marked.discard(page)  ->  nothing"): "a page that comes again is marked anyway",
     ("lab5", "Clock", "line 43: return None  ->  nothing"): _FALLS,
+    ("lab5", "prefetch", "line 16: 1  ->  2"): _GROWS,
+    ("lab5", "prefetch", "line 19: 'bring page '  ->  'bring page ?'"): _NAME,
+    ("lab5", "acquire", "line 11: 'page '  ->  'page ?'"): _WORDS,
+    (
+        "lab5",
+        "acquire",
+        "line 11: ' needs a frame, and every one holds a page that is acquired'  ->  "
+        "' needs a frame, and every one holds a page that is acquired?'",
+    ): _WORDS,
+    ("lab5", "release", "line 8: 1  ->  2"): _GROWS,
+    ("lab5", "evict", "line 14: 1  ->  2"): _GROWS,
+    ("lab5", "evict", "line 16: 'save page '  ->  'save page ?'"): _NAME,
     (
         "lab5",
         "Clock",

@@ -1,5 +1,7 @@
-"""What a program did with a page pool, worked out from its stream and the calls that were noted: which page lay in
-which frame at each call, who used it, and what was copied."""
+"""What a program did with a page pool, worked out from its stream: what lay in which frame, who used it, what moved.
+
+Calls of the pool that were noted beside the stream say what each copy was for.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from xinfer_lab.device.records import HOST, Allocate
 from xinfer_lab.device.rules import StreamRules
 from xinfer_lab.device.simulated import simulate
 from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.grading.envelope import read_line, read_outcomes, read_raised
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.programs.calls import read_calls
@@ -202,6 +203,16 @@ def _called_last(evidence: Evidence) -> str | None:
     return evidence.methods.get(evidence.calls[-1].name) if evidence.calls else None
 
 
+def _window(timeline: Timeline, begin: float, steps: int, records: set[int]) -> tuple[float, float]:
+    """The first steps from ``begin`` on; later ones where the last of ``records`` comes later."""
+    length = (timeline.duration - begin) * min(1.0, 14 / max(1, steps))
+    last = max((event.end for event in timeline.events if event.record in records), default=begin)
+    if last <= begin + length:
+        return begin, min(timeline.duration, begin + length)
+    end = min(timeline.duration, last + length / 10)
+    return end - length, end
+
+
 def _picture(evidence: Evidence, fault: Fault) -> Drawing | None:
     from xinfer_lab.views.timeline_svg import timeline_svg
     from xinfer_lab.views.timeline_text import timeline_text
@@ -212,7 +223,7 @@ def _picture(evidence: Evidence, fault: Fault) -> Drawing | None:
     begin = next((event.start for event in timeline.events if event.record >= evidence.first_pass), 0.0)
     if timeline.duration <= begin:
         return None
-    end = min(timeline.duration, begin + (timeline.duration - begin) * min(1.0, 14 / max(1, evidence.steps)))
+    begin, end = _window(timeline, begin, evidence.steps, set(fault.records))
     hazards = [h for h in evidence.findings.hazards if {h.first, h.second} <= set(fault.records)][:1]
     picture = timeline_svg(
         timeline, title="Your schedule, where it fails", hazards=hazards, start=begin, end=end, budget=None

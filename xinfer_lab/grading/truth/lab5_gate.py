@@ -1,10 +1,8 @@
-"""Lab 5: the judge of the gate. Experts and keys and values through one pool give the resident run's bytes, and the
-policy keeps what CLOCK would keep."""
+"""Lab 5: the judge of the gate: experts, keys and values through one pool give the resident run's bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
 from xinfer_lab.grading.programs import page_rules as pages
@@ -12,11 +10,10 @@ from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.mixture_case import MixtureCase, resident_run
-from xinfer_lab.grading.programs.pages import PoolCall
 from xinfer_lab.grading.programs.verify import ProgramJudge
+from xinfer_lab.grading.truth.lab5_clock_run import ClockRun
 from xinfer_lab.grading.truth.lab5_signs import BLAME
 from xinfer_lab.grading.truth.lab5_use_ideas import GATE_IDEAS
-from xinfer_lab.paging.clock import Clock
 from xinfer_lab.residency.parity import compare_logits, parity_line
 
 __all__ = ["GATE", "brought_by_clock", "hit_rates"]
@@ -26,48 +23,9 @@ SHARE = 0.75
 choose is for the pieces about CLOCK to say, and no matter for a gate whose requests are drawn."""
 
 
-@dataclass(slots=True)
-class _Clock:
-    """What CLOCK makes of calls: pages alone, no bytes."""
-
-    frames: int
-    policy: Clock = field(default_factory=Clock)
-    held: set[int] = field(default_factory=set)
-    pins: dict[int, int] = field(default_factory=dict)
-    arrived: set[int] = field(default_factory=set)
-    brought: int = 0
-
-    def bring(self, page: int, *, ahead: bool) -> bool:
-        if page in self.held:
-            return True
-        if len(self.held) == self.frames:
-            victim = self.policy.choose(
-                lambda other: not self.pins.get(other, 0) and not (ahead and other not in self.arrived)
-            )
-            if victim is None:
-                return False
-            self.policy.removed(victim)
-            self.held.remove(victim)
-            self.arrived.discard(victim)
-        self.policy.placed(page)
-        self.held.add(page)
-        self.brought += 1
-        return True
-
-    def take(self, call: PoolCall) -> None:
-        if call.name == "prefetch":
-            self.bring(call.page, ahead=True)
-        elif call.name == "acquire" and self.bring(call.page, ahead=False):
-            self.arrived.add(call.page)
-            self.pins[call.page] = self.pins.get(call.page, 0) + 1
-            self.policy.used(call.page)
-        elif call.name == "release":
-            self.pins[call.page] = max(0, self.pins.get(call.page, 0) - 1)
-
-
 def brought_by_clock(evidence: Evidence) -> int:
     """How many pages CLOCK brings to the device where it is asked what this pool was asked."""
-    clock = _Clock(evidence.case.shape.frames)
+    clock = ClockRun(evidence.case.shape.frames)
     for call in evidence.pages.calls:
         clock.take(call)
     return clock.brought

@@ -50,6 +50,7 @@ BLAME = {
     "bytes": "evict",
     "wrong-page": "prefetch",
     "no-overlap": "prefetch",
+    "victim": "acquire",
 }
 """The function where the remedy of a fault belongs, by the beginning of the fault's kind."""
 

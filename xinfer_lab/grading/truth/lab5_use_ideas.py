@@ -85,6 +85,11 @@ ACQUIRE_IDEAS = (
         lambda evidence, fault: fault.kind == "saved-clean",
     ),
     Named(
+        "The policy does not hear of uses",
+        "A page that is found again gets its second chance from this: used(page), in every acquire.",
+        lambda evidence, fault: fault.kind == "victim",
+    ),
+    Named(
         "Waits for more than its page",
         "The bytes are right, but a wait for the newest copy holds the direct queue back until all that was fetched "
         "ahead has come.",
