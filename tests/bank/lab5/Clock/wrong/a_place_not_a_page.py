@@ -1,6 +1,6 @@
 """
 wrong: returns a place in the ring
-check: clock, clock_pins
+check: clock, clock_pins, gate
 phrase: gives up another page
 """
 

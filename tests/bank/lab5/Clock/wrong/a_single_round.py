@@ -1,6 +1,6 @@
 """
 wrong: gives up after one round
-check: clock, clock_pins
+check: clock, clock_pins, gate
 phrase: A single round
 """
 

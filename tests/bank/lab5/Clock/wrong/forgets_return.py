@@ -1,6 +1,6 @@
 """
 wrong: returns nothing
-check: clock, clock_pins
+check: clock, clock_pins, gate
 phrase: It gives up no page, and one may go
 """
 

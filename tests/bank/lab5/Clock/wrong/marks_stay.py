@@ -1,6 +1,6 @@
 """
 wrong: the hand takes no mark away
-check: clock, clock_pins
+check: clock, clock_pins, gate
 phrase: No page is ever found
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: may_go is not asked
-check: clock_pins
+check: clock_pins, gate
 phrase: Nobody is asked whether a page may go
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: if none may go, the one under the hand goes
-check: clock_pins
+check: clock_pins, gate
 phrase: It gives up a page, and none may go
 """
 

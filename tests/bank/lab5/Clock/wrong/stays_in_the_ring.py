@@ -1,6 +1,6 @@
 """
 wrong: a page that left stays in the ring
-check: clock, clock_pins
+check: clock, clock_pins, gate
 phrase: Pages stay in the ring
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: gives up at the first page that may not go
-check: clock_pins
+check: clock_pins, gate
 phrase: It stops at what may not go
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: the next frame is the number of those that are taken
-check: table, table_refuses, gate
+check: table, table_refuses
 phrase: Frames in order of arrival
 """
 

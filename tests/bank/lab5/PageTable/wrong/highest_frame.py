@@ -1,6 +1,6 @@
 """
 wrong: free_frame begins at the end
-check: table, table_refuses, gate
+check: table, table_refuses
 phrase: The highest free frame
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: a page is used or it is not
-check: table, table_refuses, gate
+check: table, table_refuses
 phrase: A pin is a flag
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: a page that left keeps its state
-check: table, table_refuses, gate
+check: table, table_refuses
 phrase: It left, and is still IN_DEVICE
 """
 

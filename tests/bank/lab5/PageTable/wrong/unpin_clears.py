@@ -1,6 +1,6 @@
 """
 wrong: the first who releases a page releases it for all
-check: table, table_refuses, gate
+check: table, table_refuses
 phrase: unpin
 """
 
