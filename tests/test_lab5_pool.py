@@ -387,8 +387,9 @@ def test_a_policy_that_keeps_the_wrong_pages_fails_the_gate_by_its_hit_rate_alon
         def choose(self, may_go: Any, incoming: int | None = None) -> int | None:
             return next((page for page in reversed(self.order) if may_go(page)), None)
 
-    report = examine("lab5.gate", {**fresh(), "Clock": LastUsed})
-    assert not report.passed and "hit rate of at least CLOCK's" in (report.expected or "")
+    reports = [examine("lab5.gate", {**fresh(), "Clock": LastUsed}, seed=seed) for seed in range(6)]
+    failed = [report for report in reports if not report.passed]
+    assert failed and all("hit rate of at least three quarters" in (report.expected or "") for report in failed)
 
 
 def test_the_gate_does_not_believe_a_recording_without_its_waits() -> None:

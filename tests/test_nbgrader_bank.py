@@ -1,4 +1,4 @@
-"""A sample of the bank through the real `nbgrader autograde`, Labs 2 to 4: the gradebook holds what headers say."""
+"""A sample of the bank through the real `nbgrader autograde`, Labs 2 to 5: the gradebook holds what headers say."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ WRONG = {
     "lab2": ("StagingRing/wrong/never_waits", "SerialLayers/cheat/resident_source"),
     "lab3": ("wait_until_read/wrong/host_waits", "prefetch/cheat/uninitialised_memory"),
     "lab4": ("ordering/wrong/resident", "ensure/cheat/resident_source"),
+    "lab5": ("evict/wrong/returned_not_noted", "acquire/cheat/forges_a_wait"),
 }
 """One wrong answer and one that cheats for each lab; a student hands in both, and all else right."""
 

@@ -184,6 +184,16 @@ GATE_IDEAS = (
         signs.not_saved_yet,
     ),
     Named(
+        "What was written is dropped",
+        "acquire with write=True makes a page dirty, and evict copies it home before its frame is used again.",
+        lambda evidence, fault: fault.kind == "dropped",
+    ),
+    Named(
+        "Clean pages are saved",
+        "evict copies only what is_dirty, and acquire makes only those dirty that are acquired with write=True.",
+        lambda evidence, fault: fault.kind == "saved-clean",
+    ),
+    Named(
         "On demand",
         "A copy that begins when the page is needed cannot be hidden: prefetch itself starts the copy.",
         lambda evidence, fault: fault.kind == "on-demand",
