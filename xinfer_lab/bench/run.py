@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from xinfer_lab.bench.calibrate import measure_pinned_rate
+from xinfer_lab.bench.calibrate import measure_pinned_rate, submit_time
 from xinfer_lab.bench.entries import RESIDENT, Entry
 from xinfer_lab.bench.measure import Logits, Workload, measure_model, predict_model, row_of
 from xinfer_lab.bench.peers import PEERS, Peer, PeerModel
@@ -142,11 +142,18 @@ class Run:
         before, self._rate = self._rate, measure_pinned_rate(self.device)
         return self._rate if before is None else (before + self._rate) / 2
 
+    def _submits_alone(self, entry: Entry, workload: Workload) -> bool:
+        """Whether a row's passes take as long as the host takes to submit them: nothing is moved, little computed."""
+        return self.calibrated and entry.name == RESIDENT and workload.tokens == 1
+
     def measure(self, entry: Entry, store: LayerStore, which: Sequence[Workload], link: float | None = None) -> None:
         """A row for each workload. ``link``: the rate that its copies are predicted with, where it is not pinned."""
         for workload in which:
             with self.row(entry.name, workload.name):
                 self.link_now()
+                submitting = []
+                if self._submits_alone(entry, workload):
+                    submitting.append(submit_time(self.config, self.device))
                 host = entry.host_embedding(workload)
                 measured = measure_model(
                     store, entry.real(workload), workload,
@@ -156,6 +163,10 @@ class Run:
                 predicted = None
                 if self.calibrated:
                     spec = dataclasses.replace(self.spec, link_bandwidth=pinned if link is None else link)
+                    if submitting:
+                        # A machine's cores are faster at one time than at another, as its link is.
+                        submitting.append(submit_time(self.config, self.device))
+                        spec = dataclasses.replace(spec, submit_time=sum(submitting) / 2)
                     sized = entry.sized(workload)
                     predicted = predict_model(self.config, sized, workload, spec, host_embedding=host)
                 if entry.name == RESIDENT:

@@ -74,7 +74,6 @@ def _calibrate(run: Run) -> None:
         run.spec = dataclasses.replace(run.spec, link_bandwidth=run.link["to device, pinned, 1024 MiB"])
     with run.row("the card", "calibration"):
         prefills = run.settings.prefills or (8192,)
-        # Attention is slower than matrix products, and its share grows with the tokens: in the middle of what is run.
         tokens = sum(prefills) // len(prefills)
         run.spec = measure_spec(run.config, run.device, run.link, tokens)
         run.calibrated = True
