@@ -61,7 +61,7 @@ def without_gpu(monkeypatch):
     monkeypatch.setattr(run, "submit_time", lambda config, device: SPEC.submit_time)
     monkeypatch.setattr(suite, "measure_pageable_rate", lambda device, memories: PAGEABLE)
     monkeypatch.setattr(suite, "measure_link", lambda device: dict(LINK))
-    monkeypatch.setattr(suite, "measure_spec", lambda config, device, link, tokens: SPEC)
+    monkeypatch.setattr(suite, "measure_spec", lambda config, device, link, prefills: SPEC)
     monkeypatch.setattr(suite, "machine", lambda device: {"gpu": "none"})
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())

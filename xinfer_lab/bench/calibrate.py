@@ -115,19 +115,23 @@ def _both_ways(there: torch.Tensor, pinned: PinnedMemory, back: torch.Tensor, ot
         current.wait_stream(stream)
 
 
-def measure_spec(config: Qwen2Config, device: torch.device, link: dict[str, float], tokens: int = 8192) -> GpuSpec:
+def measure_spec(
+    config: Qwen2Config, device: torch.device, link: dict[str, float], prefills: Sequence[int] = (8192,)
+) -> GpuSpec:
     """The card's `GpuSpec`, for the virtual clock.
 
-    The FLOP rates are those of a decoder layer of ``config`` over half as many and twice as many as ``tokens`` tokens,
-    after seconds of nothing else: a cold card is faster than one that its power limit holds back. The memory rate is
+    The FLOP rates are those of a decoder layer of ``config`` over the fewest and the most tokens of ``prefills`` (where
+    these are the same: half as many, and twice), after seconds of nothing else: a cold card is faster than one that its power limit holds back. The memory rate is
     that of a product of 1 GiB of weights with one vector. Launching and submitting are measured on layers too small to
     compute anything: what the GPU takes for their kernels when they wait in line, and what the host takes to hand them
     over. Call it where the rows will be measured, with as much memory pinned: a machine's cores may be slower then.
     """
     small, large = (link[f"to device, pinned, {size >> 20} MiB"] for size in (LINK_SIZES[0], LINK_SIZES[-1]))
     gap, submit = launch_gap(config, device), submit_time(config, device)
-    few, many = (_layer_seconds(config, device, count) for count in (max(1, tokens // 2), 2 * tokens))
-    plain, pairs = flop_rates(few, many, gap)
+    fewest, most = min(prefills), max(prefills)
+    if fewest == most:
+        fewest, most = max(1, fewest // 2), 2 * most
+    plain, pairs = flop_rates(*(_layer_seconds(config, device, count) for count in (fewest, most)), gap)
     return GpuSpec(
         name=f"{torch.cuda.get_device_name(device)}, as measured",
         memory_bytes=torch.cuda.get_device_properties(device).total_memory,

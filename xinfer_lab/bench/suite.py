@@ -73,9 +73,7 @@ def _calibrate(run: Run) -> None:
         run.link |= measure_link(run.device)
         run.spec = dataclasses.replace(run.spec, link_bandwidth=run.link["to device, pinned, 1024 MiB"])
     with run.row("the card", "calibration"):
-        prefills = run.settings.prefills or (8192,)
-        tokens = sum(prefills) // len(prefills)
-        run.spec = measure_spec(run.config, run.device, run.link, tokens)
+        run.spec = measure_spec(run.config, run.device, run.link, run.settings.prefills or (8192,))
         run.calibrated = True
 
 
