@@ -120,18 +120,20 @@ def measure_spec(
 ) -> GpuSpec:
     """The card's `GpuSpec`, for the virtual clock.
 
-    The FLOP rates are those of a decoder layer of ``config`` over the fewest and the most tokens of ``prefills`` (where
-    these are the same: half as many, and twice), after seconds of nothing else: a cold card is faster than one that its power limit holds back. The memory rate is
-    that of a product of 1 GiB of weights with one vector. Launching and submitting are measured on layers too small to
-    compute anything: what the GPU takes for their kernels when they wait in line, and what the host takes to hand them
-    over. Call it where the rows will be measured, with as much memory pinned: a machine's cores may be slower then.
+    The FLOP rates are those of a decoder layer of ``config`` over the fewest and the most tokens of ``prefills`` (half
+    as many and twice, where these are the same), after seconds of nothing else: a cold card is faster than one that its
+    power limit holds back. The memory rate is that of a product of 1 GiB of weights with one vector. Launching and
+    submitting are measured on layers too small to compute anything: what the GPU takes for their kernels when they wait
+    in line, and what the host takes to hand them over. Call it where the rows will be measured, with as much memory
+    pinned: a machine's cores may be slower then.
     """
     small, large = (link[f"to device, pinned, {size >> 20} MiB"] for size in (LINK_SIZES[0], LINK_SIZES[-1]))
     gap, submit = launch_gap(config, device), submit_time(config, device)
     fewest, most = min(prefills), max(prefills)
     if fewest == most:
         fewest, most = max(1, fewest // 2), 2 * most
-    plain, pairs = flop_rates(*(_layer_seconds(config, device, count) for count in (fewest, most)), gap)
+    few, many = (_layer_seconds(config, device, count) for count in (fewest, most))
+    plain, pairs = flop_rates(few, many, gap)
     return GpuSpec(
         name=f"{torch.cuda.get_device_name(device)}, as measured",
         memory_bytes=torch.cuda.get_device_properties(device).total_memory,
