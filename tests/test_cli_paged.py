@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.command_line import invoke, last_line, refused
@@ -49,9 +52,21 @@ def test_generating_gives_the_same_tokens(model: str) -> None:
         (("--paged-cache", "1MiB", "--vram", "9MiB"), "a plan for --vram counts the whole cache"),
         (("--paged", "1MiB", "--page", "1000"), "--page is a multiple of 256 bytes"),
         (("--paged", "100KiB", "--page", "1KiB"), "layers of"),
-        (("--paged-cache", "1KiB", "--page", "1KiB"), "has 1 frames of 1.00 KiB, and a cache needs 2"),
-        (("--paged", "900KiB", "--page", "1KiB", "--vram", "500KiB"), "choose a smaller --paged or --paged-cache"),
+        (("--paged-cache", "1KiB", "--page", "1KiB"), "holds 1 of the pages of 1.00 KiB, and a cache needs 2"),
+        (("--paged", "900KiB", "--page", "1KiB", "--vram", "500KiB"), "choose smaller pools"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(model: str, arguments: tuple[str, ...], message: str) -> None:
     assert message in refused(invoke("parity", model, "--device", "emulated", *arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"), [(("--paged", "600KiB", "--policy", "lru"), "paged, 600.00 KiB, lru"), ((), "2 slots")]
+)
+def test_a_trace_shows_pages_come(model: str, arguments: tuple[str, ...], name: str, tmp_path: Path) -> None:
+    out = tmp_path / "trace.json"
+    done = invoke("trace", model, "--out", out, "--device", "emulated", *arguments, *(SMALL[:2] if arguments else ()))
+    assert done.exit_code == 0, done.output
+    assert name in done.output.replace("\n", " ")
+    names = [event["name"] for event in json.loads(out.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert any(name.startswith("bring layer") for name in names) == bool(arguments)

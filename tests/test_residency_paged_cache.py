@@ -171,7 +171,7 @@ def test_too_little_is_refused_with_what_would_do() -> None:
     shape = cache_shape(tiny(2).config(), 1, 64)
     with pytest.raises(RequestError, match=r"holds no token of this cache, whose keys and values take 64 B a layer"):
         tokens_a_page(shape, 32)
-    with pytest.raises(RequestError, match=r"1 frames of 256 B, and a cache needs 2: choose 512 B or more"):
+    with pytest.raises(RequestError, match=r"1 of the pages of 256 B, and a cache needs 2: choose 512 B or more"):
         paged_cache(511, page_bytes=256)
 
 

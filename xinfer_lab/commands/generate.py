@@ -127,6 +127,7 @@ def generate(
     """
     with Checkpoint.open(model) as checkpoint:
         config = checkpoint.config
+        paging.check(checkpoint)
         if pool is not None:
             effective_pool(pool, config.num_hidden_layers)
         tokenizer = None
@@ -168,7 +169,7 @@ def generate(
                     source = resident_layers(on_layer)
                 loaded = QwenModel(
                     CheckpointWeights(checkpoint), device, source, context=room, chunk=chunk,
-                    host_embedding=host_embedding, make_cache=paging.make_cache(),
+                    host_embedding=host_embedding, make_cache=paging.make_cache(), make_experts=paging.make_experts(),
                 )  # fmt: skip
             with loaded:
                 count = _generate(loaded, torch.tensor([ids]), max_new_tokens, sampling, _Printer(tokenizer))
