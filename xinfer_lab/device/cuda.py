@@ -96,6 +96,9 @@ class CudaDevice(Device):
         self._memory: dict[str, torch.Tensor] = {}
         self._pinned: dict[str, PinnedMemory | RegisteredMap] = {}
         self._streams: dict[str, torch.cuda.Stream] = {}
+        # Made once: making them takes the host as long as submitting a small copy.
+        self._on: dict[str, torch.cuda.StreamContext] = {}
+        self._inference = torch.inference_mode()
         self._fences: dict[str, _EventFence] = {}
         self._marks: list[tuple[int, Copy | Dispatch, torch.cuda.Event, torch.cuda.Event]] = []
         self._signals: list[tuple[int, Signal]] = []
@@ -112,7 +115,8 @@ class CudaDevice(Device):
 
     def _add_queue(self, name: str) -> None:
         free = _free_streams.setdefault(self.torch_device, [])
-        self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
+        stream = self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
+        self._on[name] = torch.cuda.StreamContext(stream)
 
     def stream_of(self, queue: str) -> torch.cuda.Stream:
         """The CUDA stream that is the queue of that name, for events of one's own."""
@@ -137,18 +141,6 @@ class CudaDevice(Device):
 
     def _perform(self, index: int, record: Record) -> tuple[torch.Tensor, Record] | None:
         match record:
-            case Allocate():
-                self._allocate(record)
-            case Free():
-                self._free(record.buffer)
-            case HostWrite():
-                copy_bytes(slice_span(self._memory, record.dst), self.sources.read(record.source))
-            case HostRead():
-                raw = slice_span(self._memory, record.src).clone()
-                return raw, dataclasses.replace(record, digest=digest_of(raw) if self.check else "")
-            case HostWait():
-                if record.value > 0:
-                    self._fences[record.fence].event_for(record.value).synchronize()
             case Copy() | Dispatch():
                 self._issue(index, record)
             case Signal():
@@ -163,6 +155,18 @@ class CudaDevice(Device):
                     if self.measure:
                         self._waits.append((index, record, self._record_event(stream)))
                     stream.wait_event(self._fences[record.fence].event_for(record.value))
+            case Allocate():
+                self._allocate(record)
+            case Free():
+                self._free(record.buffer)
+            case HostWrite():
+                copy_bytes(slice_span(self._memory, record.dst), self.sources.read(record.source))
+            case HostRead():
+                raw = slice_span(self._memory, record.src).clone()
+                return raw, dataclasses.replace(record, digest=digest_of(raw) if self.check else "")
+            case HostWait():
+                if record.value > 0:
+                    self._fences[record.fence].event_for(record.value).synchronize()
         return None
 
     def _allocate(self, record: Allocate) -> None:
@@ -204,7 +208,7 @@ class CudaDevice(Device):
     def _issue(self, index: int, record: Copy | Dispatch) -> None:
         stream = self._streams[record.queue]
         start = self._record_event(stream) if self.measure else None
-        with torch.cuda.stream(stream), torch.inference_mode():
+        with self._on[record.queue], self._inference:
             if isinstance(record, Copy):
                 dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
                 if self.check and dst.is_cuda:
@@ -242,7 +246,7 @@ class CudaDevice(Device):
         for name in list(self._memory):
             self._free(name)
         # The direct stream first: the next device computes where cuBLAS has its workspace already.
-        streams, self._streams = self._streams, {}
+        streams, self._streams, self._on = self._streams, {}, {}
         _free_streams[self.torch_device][:0] = streams.values()
 
     def timeline(self) -> Timeline:
