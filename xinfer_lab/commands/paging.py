@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.sizes import parse_size
 from xinfer_lab.device.errors import OutOfDeviceMemory, format_bytes
+from xinfer_lab.device.rules import BUFFER_ALIGNMENT
 from xinfer_lab.paging.extent import PAGE_BYTES
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.residency.cache import CacheFactory, contiguous_cache
 from xinfer_lab.residency.experts import ExpertsFactory, resident_experts
 from xinfer_lab.residency.factories import Progress, SourceFactory, paged_layers
 
-__all__ = ["NO_PAGING", "Paging", "paging_of"]
+__all__ = ["NO_PAGING", "Paging", "page_bytes_of", "paging_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +110,18 @@ def paging_of(
         raise CommandError(
             "a plan for --vram counts the whole cache: give --paged or --stream-layers with --paged-cache"
         )
-    page_bytes = PAGE_BYTES if page is None else parse_size(page)
-    if page_bytes % 256:
-        raise CommandError(f"--page is a multiple of 256 bytes, such as 2MiB, not {page}")
     return Paging(
         layers=None if paged is None else parse_size(paged),
         cache=None if cache is None else parse_size(cache),
         experts=None if experts is None else parse_size(experts),
-        page_bytes=page_bytes,
+        page_bytes=page_bytes_of(page),
         policy=policy,
     )
+
+
+def page_bytes_of(text: str | None) -> int:
+    """The size of a page that ``--page`` gives. Raises `CommandError` for what is none."""
+    page_bytes = PAGE_BYTES if text is None else parse_size(text)
+    if page_bytes % BUFFER_ALIGNMENT:
+        raise CommandError(f"--page is a multiple of {BUFFER_ALIGNMENT} bytes, such as 2MiB, not {text}")
+    return page_bytes
