@@ -110,7 +110,7 @@ def parity(
     from xinfer_lab.commands.devices import DeviceChoice
     from xinfer_lab.commands.paging import paging_of
 
-    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, planned=memory is not None)
+    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers)
     return command.parity(
         model, DeviceChoice(kind=device, schedule=schedule, gpu=gpu), pool=stream_layers, steps=steps, prompt=prompt,
         tokens=tokens, context=context, host_memory=host_memory.value, serial=serial, memory=memory, paging=pages,
@@ -154,9 +154,7 @@ def generate(
     from xinfer_lab.commands.devices import DeviceChoice
     from xinfer_lab.commands.paging import paging_of
 
-    pages = paging_of(
-        paged, paged_cache, page, policy, pool=stream_layers, planned=memory is not None, experts=paged_experts
-    )
+    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, experts=paged_experts)
     sampling = command.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     return command.generate(
         model, DeviceChoice(kind=device), sampling, pool=stream_layers, max_new_tokens=max_new_tokens, prompt=prompt,

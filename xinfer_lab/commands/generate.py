@@ -161,7 +161,7 @@ def generate(
                 elif paging.layers is not None:
                     source = paging.source(on_layer)
                 elif memory is not None:
-                    plan = fitting_plan(config, device, context=room, chunk=chunk)
+                    plan = fitting_plan(config, device, context=room, chunk=chunk, make_cache=paging.make_cache())
                     typer.echo(f"Within {format_bytes(memory)}: {plan_name(plan)}", err=True)
                     host_embedding = plan.host_embedding
                     source = planned_layers(plan, host_memory, on_layer, on_tier=say_tier)

@@ -94,22 +94,18 @@ def paging_of(
     page: str | None,
     policy: str | None,
     *,
-    pool: int | None,
-    planned: bool,
+    pool: int | None = None,
     experts: str | None = None,
+    offered: str = "--paged SIZE or --paged-cache",
 ) -> Paging:
-    """What the options come to. ``pool``: slots that were asked for; ``planned``: the layers follow from a budget.
+    """What the options come to. ``pool``: slots that were asked for; ``offered``: the options that ask for pages.
 
     Raises `CommandError` for options that exclude or miss one another.
     """
     if paged is None and cache is None and experts is None and (page is not None or policy is not None):
-        raise CommandError("--page and --policy are about pages: give --paged SIZE or --paged-cache SIZE with them")
+        raise CommandError(f"--page and --policy are about pages: give {offered} SIZE with them")
     if paged is not None and pool is not None:
         raise CommandError("--paged and --stream-layers exclude each other; give one of them")
-    if cache is not None and planned and paged is None and pool is None:
-        raise CommandError(
-            "a plan for --vram counts the whole cache: give --paged or --stream-layers with --paged-cache"
-        )
     return Paging(
         layers=None if paged is None else parse_size(paged),
         cache=None if cache is None else parse_size(cache),

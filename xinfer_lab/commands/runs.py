@@ -79,7 +79,10 @@ class Plan:
 
     def fit(self, device: Device) -> LayerPlan:
         """What stays and what streams within the budget of ``device``. Raises `CommandError` if nothing fits."""
-        return fitting_plan(self.checkpoint.config, device, context=self.room, chunk=len(self.tokens))
+        return fitting_plan(
+            self.checkpoint.config, device, context=self.room, chunk=len(self.tokens),
+            make_cache=self.paging.make_cache(),
+        )  # fmt: skip
 
     def opener(self, kind: str, pool: int = 0) -> Opener:
         """Loads the model onto a device: ``kind`` is "resident", "serial", "streaming" (through ``pool`` slots),
