@@ -166,6 +166,28 @@ def test_places_are_neighbours_where_that_can_be(free, count, expected):
     assert list(table.places(count)) == expected
 
 
+@pytest.mark.parametrize("fetch", ["prefetch", "acquire"])
+def test_a_copy_has_64_pages_at_most_so_that_the_first_ones_go_out_early(fetch):
+    pool = opened(frames=160, pages=160)
+    pages = filled(pool, *[PAGE] * 150)
+    getattr(pool, fetch)(*pages)
+    assert [size // PAGE for _, size in copies(pool)] == [64, 64, 22]
+    assert signals(pool) == 1
+    pool.table.check()
+
+
+def test_more_than_64_pages_that_do_not_fit_are_not_acquired_and_do_not_take_each_others_place():
+    pool = opened(frames=70, pages=100, policy="lru")
+    pages = filled(pool, *[PAGE] * 100)
+    with pytest.raises(PoolFull, match="; 70 more were asked for in this call"):
+        pool.acquire(*pages[:71])
+    assert pool.statistics().pinned_frames == 0
+    assert pool.statistics().evictions == 0
+    assert not pool.prefetch(*pages)
+    assert [pool.holds(page) for page in pages] == [True] * 70 + [False] * 30
+    see(pool, {page: number for number, page in enumerate(pages, 1) if number in (1, 64, 65, 99)})
+
+
 def test_names_that_are_too_many_to_read_are_the_first_and_the_last():
     pool = opened(frames=60, pages=60)
     pages = filled(pool, *[PAGE] * 60)

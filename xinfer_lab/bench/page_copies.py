@@ -55,6 +55,14 @@ class PageCopies:
     rounds: int = 5
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``do`` is timed, and returns the bytes that it moves; ``before`` it, something may be made ready."""
+
+    do: Callable[[], int]
+    before: Callable[[], object] = lambda: None
+
+
 def copy_rows(
     open_device: Callable[[], Device],
     shape: PageCopies,
@@ -69,7 +77,7 @@ def copy_rows(
         # Made before anything is measured.
         _ = device.write_back_queue
 
-        def row(name: str, work: Callable[[], int], difference: Callable[[], float] | None = None) -> Row:
+        def row(name: str, work: Work, difference: Callable[[], float] | None = None) -> Row:
             seconds, moved = _rounds(device, work, shape.rounds, clock)
             found, rate = None if difference is None else difference(), link()
             return Row(
@@ -89,22 +97,21 @@ def copy_rows(
         device.sources.unmount(pages)
 
 
-def _rounds(
-    device: Device, work: Callable[[], int], rounds: int, clock: Callable[[], float]
-) -> tuple[list[float], int]:
+def _rounds(device: Device, work: Work, rounds: int, clock: Callable[[], float]) -> tuple[list[float], int]:
     """Seconds of each round but a first one, and the bytes that one moves."""
     seconds, moved = [], 0
     for number in range(rounds + 1):
+        work.before()
         device.wait_idle()
         start = clock()
-        moved = work()
+        moved = work.do()
         device.wait_idle()
         if number:
             seconds.append(clock() - start)
     return seconds, moved
 
 
-def _large(device: Device, size: int, row: Callable[[str, Callable[[], int]], Row]) -> Iterator[Row]:
+def _large(device: Device, size: int, row: Callable[[str, Work], Row]) -> Iterator[Row]:
     up, down = device.create_host_heap(size), device.create_host_heap(size)
     there, back = device.create_buffer(size), device.create_buffer(size)
 
@@ -117,8 +124,8 @@ def _large(device: Device, size: int, row: Callable[[str, Callable[[], int]], Ro
         device.write_back_queue.copy(down, back)
         return 2 * size
 
-    yield row(LARGE, one)
-    yield row(LARGE_BOTH_WAYS, both)
+    yield row(LARGE, Work(one))
+    yield row(LARGE_BOTH_WAYS, Work(both))
     for buffer in (up, down, there, back):
         buffer.free()
 
@@ -137,41 +144,50 @@ def _open_pool(device: Device, shape: PageCopies) -> tuple[HybridMemoryPool, lis
     return pool, extents, pages
 
 
-def _works(pool: HybridMemoryPool, extents: Sequence[Extent], shape: PageCopies) -> dict[str, Callable[[], int]]:
-    """What is done in a round, by the name of its row; each returns the bytes that it moves."""
+def _works(pool: HybridMemoryPool, extents: Sequence[Extent], shape: PageCopies) -> dict[str, Work]:
+    """What is done in a round, by the name of its row."""
     half, size = extents[: shape.frames], shape.page_bytes
     groups = [extents[place : place + GROUP] for place in range(0, len(extents), GROUP)]
 
-    def fetched(*calls: Sequence[Extent]) -> int:
+    def evict() -> None:
         pool.evict(*extents)
-        for call in calls:
-            pool.prefetch(*call)
-        return len(half) * size
 
-    def scan(calls: Sequence[Sequence[Extent]], *, write: bool) -> int:
-        # Over twice as many pages as there are frames: LRU evicts each before it is used again.
-        for call in calls:
-            pool.acquire(*call, write=write)
-            pool.release(*call)
-        return len(extents) * size * (2 if write else 1)
-
-    def written_back() -> int:
+    def dirty() -> None:
         pool.acquire(*half, write=True)
         pool.release(*half)
+
+    def fetched(*calls: Sequence[Extent]) -> Work:
+        def do() -> int:
+            for call in calls:
+                pool.prefetch(*call)
+            return len(half) * size
+
+        return Work(do, evict)
+
+    def scan(calls: Sequence[Sequence[Extent]], *, write: bool) -> Work:
+        # Over twice as many pages as there are frames: LRU evicts each before it is used again.
+        def do() -> int:
+            for call in calls:
+                pool.acquire(*call, write=write)
+                pool.release(*call)
+            return len(extents) * size * (2 if write else 1)
+
+        return Work(do)
+
+    def written_back() -> int:
         pool.write_back(*half)
         return len(half) * size
 
-    scattered = [*half[0::2], *half[1::2]]
     singles = [[extent] for extent in extents]
     return {
-        IN_A_ROW: lambda: fetched(half),
-        f"pages in a row, {GROUP} a call": lambda: fetched(*(half[p : p + GROUP] for p in range(0, len(half), GROUP))),
-        "pages in a row, no two neighbours": lambda: fetched(scattered),
-        "pages on demand, one by one": lambda: scan(singles, write=False),
-        f"pages on demand, {GROUP} at a time": lambda: scan(groups, write=False),
-        BOTH_WAYS: lambda: scan(groups, write=True),
-        "pages both ways, one by one": lambda: scan(singles, write=True),
-        "pages written back in a row": written_back,
+        IN_A_ROW: fetched(half),
+        f"pages in a row, {GROUP} a call": fetched(*(half[p : p + GROUP] for p in range(0, len(half), GROUP))),
+        "pages in a row, no two neighbours": fetched([*half[0::2], *half[1::2]]),
+        "pages on demand, one by one": scan(singles, write=False),
+        f"pages on demand, {GROUP} at a time": scan(groups, write=False),
+        BOTH_WAYS: scan(groups, write=True),
+        "pages both ways, one by one": scan(singles, write=True),
+        "pages written back in a row": Work(written_back, dirty),
     }
 
 

@@ -58,7 +58,7 @@ class PageSettings:
     suite: str = PAGES
     parts: tuple[str, ...] = PARTS
     page_bytes: int = PAGE_BYTES
-    frames: int = 512
+    frames: int = 1024
     rounds: int = 5
     experts: SyntheticSpec = EXPERTS
     expert_share: float = 0.5

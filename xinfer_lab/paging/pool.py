@@ -14,7 +14,7 @@ from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.device.rules import BUFFER_ALIGNMENT
 from xinfer_lab.paging.errors import HostPoolFull, PageError, PoolFull
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent, PageState
-from xinfer_lab.paging.placement import Placement, batches
+from xinfer_lab.paging.placement import MOST_AT_ONCE, Placement, batches
 from xinfer_lab.paging.policy import EvictionPolicy, open_policy
 from xinfer_lab.paging.statistics import PoolStatistics
 from xinfer_lab.paging.table import PageEntry, PageTable
@@ -131,11 +131,11 @@ class HybridMemoryPool:
         now.
 
         Those that are neighbours at home and follow one another are put side by side where there is room, and what is
-        neighbours in both memories is moved by one copy.
+        neighbours in both memories is moved by one copy, of up to 64 extents.
         """
-        asked = dict.fromkeys(extents)
-        missing = [entry for entry in map(self.table.entry, asked) if entry.frame is None and entry.filled]
-        started = self._bring(missing, ahead={extent.first for extent in asked})
+        asked = {extent.first: self.table.entry(extent) for extent in extents}
+        missing = [entry for entry in asked.values() if entry.frame is None and entry.filled]
+        started = self._bring(missing, asked, ahead=True)
         self._counts["prefetches"] += started
         self._counts["declined"] += started < len(missing)
         return started == len(missing)
@@ -159,7 +159,8 @@ class HybridMemoryPool:
         for entry in held:
             entry.pins += 1
         try:
-            self._bring([entry for entry in map(self.table.entry, dict.fromkeys(extents)) if entry.frame is None])
+            asked = {entry.extent.first: entry for entry in entries}
+            self._bring([entry for entry in asked.values() if entry.frame is None], asked, ahead=False)
             for entry in absent:
                 entry.pins += 1
                 held.append(entry)
@@ -257,14 +258,27 @@ class HybridMemoryPool:
             raise PageError(f"{extent.name!r} is not acquired ({entry.state.value}): acquire it first, release it once")
         return entry
 
-    def _bring(self, entries: Sequence[PageEntry], *, ahead: Collection[int] | None = None) -> int:
+    def _bring(self, entries: Sequence[PageEntry], keep: Collection[int], *, ahead: bool) -> int:
         """Give ``entries``, which have none, frames, and start the copies of those with contents. Returns how many of
-        them, from the first on, found room: all, unless they are fetched ahead (see `Placement`).
+        them, from the first on, found room: all, unless they are fetched ``ahead`` (see `Placement`, also on ``keep``).
         """
+        count, copied = 0, False
+        for place in range(0, len(entries), MOST_AT_ONCE):
+            several = entries[place : place + MOST_AT_ONCE]
+            found, some = self._bring_together(several, keep, ahead)
+            count, copied = count + found, copied or some
+            if found < len(several):
+                break
+        if copied:
+            self._transfers.sent()
+        return count
+
+    def _bring_together(self, entries: Sequence[PageEntry], keep: Collection[int], ahead: bool) -> tuple[int, bool]:
+        """How many of ``entries`` found room, and whether anything was copied."""
         bound: dict[int, PageEntry] = {}
         try:
             for batch in batches(entries):
-                frames = self._placement.make_room(batch, ahead)
+                frames = self._placement.make_room(batch, keep, ahead=ahead)
                 for entry, frame in zip(batch, frames, strict=False):
                     self.table.bind(entry, frame)
                     bound[entry.extent.first] = entry
@@ -280,9 +294,7 @@ class HybridMemoryPool:
             for entry in bound.values():
                 self.table.unbind(entry)
             raise
-        if copies:
-            self._transfers.sent()
-        return count
+        return count, bool(copies)
 
     def _stay(self, entries: Iterable[PageEntry], bound: dict[int, PageEntry]) -> None:
         """The frames of ``entries`` are theirs, whatever happens now to others that are ``bound``."""
