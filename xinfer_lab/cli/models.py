@@ -192,7 +192,7 @@ def trace(
     from xinfer_lab.commands.devices import DeviceChoice
     from xinfer_lab.commands.paging import paging_of
 
-    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, planned=False, experts=paged_experts)
+    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, experts=paged_experts)
     return command.trace(
         model, DeviceChoice(kind=device, gpu=gpu), out, pool=stream_layers, steps=steps, prompt=prompt, tokens=tokens,
         memory=memory, paging=pages,
