@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 
@@ -30,12 +30,10 @@ from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.weights import ModelWeights
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 __all__ = ["Run", "Settings", "fewer", "machine"]
 
-_S = TypeVar("_S", bound="DataclassInstance")
+_S = TypeVar("_S")
+"""The settings of a run, a dataclass of plain values."""
 
 _PATIENCE = 6.0
 """Seconds of timed passes after which a slow row has no further one."""
@@ -132,7 +130,7 @@ class Run(Generic[_S]):
 
     def report(self, *, complete: bool) -> Report:
         """The report of the rows so far."""
-        values = dataclasses.asdict(self.settings).items()
+        values = dataclasses.asdict(cast(Any, self.settings)).items()
         settings = {name: str(value) if isinstance(value, Path) else value for name, value in values} | self.described
         report = Report(
             machine=dict(self.machine),
