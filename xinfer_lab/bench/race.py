@@ -36,8 +36,8 @@ def race_on_gpu(plan: Callable[[Mapping[str, Any]], Any], bound: Callable[..., M
     """What became of ``plan`` on this machine's GPU, in a few lines: the measured step, the student's own ``bound`` for
     it, and whether the logits equal the resident run's.
 
-    The model has 12 layers of about 380 MB; the budget has room for half of them. Needs CUDA, 5 GiB of device memory and
-    8 GiB of host memory.
+    The model has 12 layers of about 380 MB; the budget has room for half of them. Needs CUDA, 5 GiB of device memory
+    and 8 GiB of host memory.
     """
     config = SPEC.config()
     weights = DrawnWeights(config, "cuda")

@@ -106,7 +106,11 @@ def _tell(report: Report, out: Path) -> int:
     """Print and write a finished report; the command's status."""
     _write_json(report, out)
     _write(report, out)
-    print_table(COLUMNS, [row_cells(row) for row in report.rows], left=2)
+    spare = ("planned", "most", "least", "bound", "predicted", "peak")
+    print_table(COLUMNS, [row_cells(row) for row in report.rows], left=2, spare=spare)
+    for row in report.rows:
+        if row.note and row.timing is not None:
+            typer.echo(f"{row.name}, {row.workload}: {row.note}")
     for name, value in report.ratios.items():
         typer.echo(f"{value:8.3f}  {name}")
     for target, wanted, reached, met, *_ in table(verdicts(report)):
