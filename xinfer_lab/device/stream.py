@@ -36,21 +36,40 @@ def _validator(op: str) -> Callable[[Any], Any]:
 
 def record_to_dict(record: Record) -> dict[str, Any]:
     """``record`` as JSON-ready data, with its ``op``."""
-    data = {"op": record.op, **dataclasses.asdict(record)}
-    for view in data.get("operands", {}).values():
-        view["shape"] = list(view["shape"])
+    data: dict[str, Any] = {"op": record.op}
+    for name in _fields(type(record)):
+        value = getattr(record, name)
+        if isinstance(value, (Span, Source)):
+            value = _flat(value)
+        elif isinstance(value, dict):
+            value = {
+                key: {**_flat(one), "shape": list(one.shape)} if isinstance(one, View) else one
+                for key, one in value.items()
+            }
+        data[name] = value
     return data
+
+
+@functools.cache
+def _fields(kind: type[Record | Span | Source | View]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def _flat(value: Span | Source | View) -> dict[str, Any]:
+    # By hand: a stream has thousands of these, and `dataclasses.asdict` copies every number in depth.
+    return {name: getattr(value, name) for name in _fields(type(value))}
 
 
 def _refuse_floats(op: str, data: Any, name: str = "record") -> None:
     # JSON Schema takes 4.0 for an integer; sizes and offsets here are Python ints and nothing else. NaN is no JSON.
     if isinstance(data, dict):
         for key, value in data.items():
-            if name != "params" or value != value:
+            if isinstance(value, (dict, list, float)) and (name != "params" or value != value):
                 _refuse_floats(op, value, key)
     elif isinstance(data, list):
         for value in data:
-            _refuse_floats(op, value, name)
+            if isinstance(value, (dict, list, float)):
+                _refuse_floats(op, value, name)
     elif isinstance(data, float):
         wanted = "a number" if math.isnan(data) else "an integer"
         raise StreamError(f"a record of kind {op!r} does not fit the schema: {name} must be {wanted}, not {data!r}")
