@@ -8,6 +8,7 @@ what PyTorch's caching allocator rounds up.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 
@@ -30,6 +31,10 @@ SLACK = 32 * 1024
 
 _FLASH_SLOTS = 512
 """Blocks that flash attention takes a GPU to run at once: 2 a multiprocessor, of which no GPU so far has over 256."""
+
+_KEPT = 1024
+"""Works of layers that are remembered: each dispatch asks for its own several times, and all layers of a pass have the
+same."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ def lm_head_work(*, batch: int, positions: int, hidden_size: int, vocab_size: in
     )
 
 
+@lru_cache(maxsize=_KEPT)
 def decoder_layer_work(
     spec: LayerSpec,
     *,
@@ -89,6 +95,7 @@ def decoder_layer_work(
     )
 
 
+@lru_cache(maxsize=_KEPT)
 def attention_work(
     spec: LayerSpec,
     *,
