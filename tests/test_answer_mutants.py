@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.answer_bank import checks_of, concerned, defines, functions_of, given_and_answers
+from tests.answer_bank import checks_of, compiled, concerned, defines, functions_of, given_and_answers
 from tests.answer_mutants import Mutant, mutants
 from xinfer_lab.grading import examine
 
@@ -120,7 +120,8 @@ def cells_of(lab: str, function: str) -> tuple[list[tuple[str, str]], int]:
 def noticed(lab: str, function: str, cells: list[tuple[str, str]], place: int, mutant: Mutant) -> bool:
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, (name, text) in enumerate(cells):
-        exec(compile(mutant.source if number == place else text, f"<{name}>", "exec"), names)
+        own = number == place
+        exec(compile(mutant.source, f"<{name}>", "exec") if own else compiled(text, f"<{name}>"), names)
     # The strictest check of a race first: most mutants need no other.
     checks = sorted(concerned(lab, function), key=lambda check: not check.endswith(".beat_90"))
     return any(not examine(check, names[checks_of(lab)[check]]).passed for check in checks)

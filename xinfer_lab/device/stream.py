@@ -51,7 +51,7 @@ def record_to_dict(record: Record) -> dict[str, Any]:
 
 
 @functools.cache
-def _fields(kind: type[Record | Span | Source | View]) -> tuple[str, ...]:
+def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
