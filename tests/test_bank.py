@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.answer_bank import SOURCES, Answer, answers, assemble, checks_of, concerned, functions_of, run
+from tests.examining import Examiner
 from tests.recorder import record_apart
-from xinfer_lab.grading import Report, cases_to_data, examine, find_piece
+from xinfer_lab.grading import Report, cases_to_data, find_piece
 from xinfer_lab.grading.programs.record import Program
 
 SEEDS = (0, 1, 20_261_129)
@@ -25,22 +26,22 @@ def by_name(answer: Answer) -> str:
 
 @pytest.mark.parametrize("answer", answers("correct"), ids=by_name)
 def test_a_correct_answer_passes_all_its_checks_whatever_is_drawn(answer: Answer) -> None:
-    names = run(answer)
+    examiner = Examiner(run(answer))
     for check in concerned(answer.lab, answer.function):
         for seed in seeds_of(check):
-            report = examine(check, names[checks_of(answer.lab)[check]], seed=seed)
+            report = examiner.report(check, checks_of(answer.lab)[check], seed)
             assert report.passed, f"seed {seed}: {report}"
 
 
 @pytest.mark.parametrize("answer", answers("wrong"), ids=by_name)
 def test_a_wrong_answer_fails_exactly_the_checks_it_should_and_is_told_why(answer: Answer) -> None:
-    names = run(answer)
+    examiner = Examiner(run(answer))
     checks = concerned(answer.lab, answer.function)
     assert answer.checks and answer.checks <= set(checks)
     told = []
     for check in checks:
         for seed in seeds_of(check):
-            report = examine(check, names[checks_of(answer.lab)[check]], seed=seed)
+            report = examiner.report(check, checks_of(answer.lab)[check], seed)
             assert report.passed == (check not in answer.checks), f"seed {seed}: {report}"
             if check in answer.checks and (not check.endswith(".gate") or len(answer.checks) == 1):
                 assert report.line and report.expected and report.got and report.where, str(report)
