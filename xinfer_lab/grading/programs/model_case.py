@@ -177,7 +177,7 @@ def memory_for(case: ModelCase, slots: int) -> int:
     return _peak_with_one_slot(replace(case, seed=0, memory=0)) + (slots - 1) * layer + layer // 2
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _peak_with_one_slot(case: ModelCase) -> int:
     # From sizes alone, but by a whole run: the same cases are drawn again and again while answers are tried.
     device = SimulatedDevice(GPU_SPECS["laptop"], memory=None, check=False)
