@@ -23,6 +23,11 @@ from xinfer_lab.device.stream_schema import FORMAT, MAX_INPUT_BYTES, VERSION, fi
 
 __all__ = ["MAX_INPUT_BYTES", "CommandStream", "record_from_dict", "record_to_dict", "stream_schema"]
 
+_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in dataclasses.fields(kind))
+    for kind in (*RECORD_TYPES.values(), Span, Source, View)
+}
+
 
 @functools.cache
 def _validator(op: str) -> Callable[[Any], Any]:
@@ -37,7 +42,7 @@ def _validator(op: str) -> Callable[[Any], Any]:
 def record_to_dict(record: Record) -> dict[str, Any]:
     """``record`` as JSON-ready data, with its ``op``."""
     data: dict[str, Any] = {"op": record.op}
-    for name in _fields(type(record)):
+    for name in _FIELDS[type(record)]:
         value = getattr(record, name)
         if isinstance(value, (Span, Source)):
             value = _flat(value)
@@ -50,14 +55,9 @@ def record_to_dict(record: Record) -> dict[str, Any]:
     return data
 
 
-@functools.cache
-def _fields(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
-
-
 def _flat(value: Span | Source | View) -> dict[str, Any]:
     # By hand: a stream has thousands of these, and `dataclasses.asdict` copies every number in depth.
-    return {name: getattr(value, name) for name in _fields(type(value))}
+    return {name: getattr(value, name) for name in _FIELDS[type(value)]}
 
 
 def _refuse_floats(op: str, data: Any, name: str = "record") -> None:
