@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from tests.project import ROOT
@@ -119,5 +120,11 @@ def run(answer: Answer) -> dict[str, Any]:
         if defines(source, answer.function):
             source, place = answer.path.read_text(encoding="utf-8"), f"<{answer.name}>"
             linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
-        exec(compile(source, place, "exec"), names)
+        exec(compiled(source, place), names)
     return names
+
+
+@cache
+def compiled(source: str, place: str) -> CodeType:
+    """A cell's code: the cells of a lab are run for every answer to one of its pieces."""
+    return compile(source, place, "exec")

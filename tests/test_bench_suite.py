@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import gc
 
 import pytest
 import torch
@@ -53,17 +54,22 @@ def config():
 
 @pytest.fixture
 def without_gpu(monkeypatch):
+    # Between two models a benchmark collects garbage: here with a whole run's tests and libraries to look through.
+    gc.freeze()
     for module in (store, encoded_store):
         monkeypatch.setattr(module, "PinnedMemory", PlainMemory)
     monkeypatch.setattr(suite, "CudaDevice", Card)
     monkeypatch.setattr(run, "CudaDevice", Card)
     monkeypatch.setattr(run, "measure_pinned_rate", lambda device: 50e9)
+    monkeypatch.setattr(run, "submit_time", lambda config, device: SPEC.submit_time)
     monkeypatch.setattr(suite, "measure_pageable_rate", lambda device, memories: PAGEABLE)
     monkeypatch.setattr(suite, "measure_link", lambda device: dict(LINK))
-    monkeypatch.setattr(suite, "measure_spec", lambda config, device, link, tokens: SPEC)
+    monkeypatch.setattr(suite, "measure_spec", lambda config, device, link, prefills: SPEC)
     monkeypatch.setattr(suite, "machine", lambda device: {"gpu": "none"})
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    yield
+    gc.unfreeze()
 
 
 def whole(config, saved=None, **options):
@@ -79,6 +85,18 @@ def test_copies_from_pageable_memory_are_predicted_at_the_rate_of_the_layers_own
     assert row.predicted is not None and row.moved is not None
     copying = row.predicted - (rows["serial, pinned"].predicted - row.moved / 50e9)
     assert copying == pytest.approx(row.moved / PAGEABLE, rel=0.01)
+
+
+def test_where_the_host_submits_and_little_else_it_is_measured_how_fast_it_does_beside_the_row(
+    without_gpu, config, monkeypatch
+):
+    alone = {row.workload: row for row in whole(config, codecs=(), pageable=False).rows if row.name == "resident"}
+    speeds = iter((1e-3, 3e-3))
+    monkeypatch.setattr(run, "submit_time", lambda config, device: next(speeds))
+    beside = {row.workload: row for row in whole(config, codecs=(), pageable=False).rows if row.name == "resident"}
+    assert next(speeds, None) is None
+    assert beside["decode"].predicted == pytest.approx(6 * 47 * 2e-3, rel=0.1)
+    assert beside["prefill 5"].predicted == alone["prefill 5"].predicted
 
 
 def measured(config, **options):

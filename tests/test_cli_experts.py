@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.command_line import invoke, refused
@@ -26,9 +29,21 @@ def test_experts_in_pages_equal_the_resident_ones(model: str, policy: str) -> No
     assert all(any(line.startswith(name) for line in lines) for name in ("resident", "on demand", "guessed"))
 
 
-def test_a_model_with_experts_generates(model: str) -> None:
-    done = invoke("generate", model, "--tokens", "1,2,3", "--max-new-tokens", "4", "--device", "emulated")
+def test_a_model_generates_the_same_with_its_experts_in_pages(model: str) -> None:
+    asked = ("generate", model, "--tokens", "1,2,3", "--max-new-tokens", "4", "--device", "emulated")
+    plain, paged = invoke(*asked), invoke(*asked, "--paged-experts", "400KiB", "--page", "1KiB", "--policy", "clock")
+    assert plain.exit_code == paged.exit_code == 0, plain.output + paged.output
+    assert plain.stdout == paged.stdout
+    assert plain.stderr.split("device memory ")[1] > paged.stderr.split("device memory ")[1]
+
+
+def test_a_trace_shows_experts_come(model: str, tmp_path: Path) -> None:
+    out = tmp_path / "trace.json"
+    done = invoke("trace", model, "--out", str(out), "--paged-experts", "400KiB", *SMALL)
     assert done.exit_code == 0, done.output
+    assert "paged experts, 400.00 KiB, lru" in done.output.replace("\n", " ")
+    names = [event["name"] for event in json.loads(out.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert any(name.startswith("bring expert") for name in names)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +74,11 @@ def test_a_dense_model_has_no_experts_to_page(tmp_path) -> None:
     assert invoke("make-checkpoint", str(tmp_path / "dense")).exit_code == 0
     said = refused(invoke("experts", str(tmp_path / "dense"), "--pool", "1MiB", "--device", "emulated"))
     assert "has no experts" in said
+    for command in (("generate", "--tokens", "1"), ("trace", "--out", str(tmp_path / "trace.json"))):
+        asked = (command[0], str(tmp_path / "dense"), *command[1:], "--paged-experts", "1MiB", "--device", "emulated")
+        assert "has no experts to put into pages" in refused(invoke(*asked))
+
+
+def test_nobody_knows_which_experts_are_used_next(model: str) -> None:
+    asked = ("generate", model, "--tokens", "1", "--paged-experts", "400KiB", "--policy", "belady", *SMALL)
+    assert "choose lru or clock" in refused(invoke(*asked))

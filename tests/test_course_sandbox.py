@@ -10,9 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from xinfer_lab.course import sandbox as sandboxes
+from xinfer_lab.course import supervised
 from xinfer_lab.course.package_view import PACKAGE, elsewhere, make_view
 from xinfer_lab.course.sandbox import NoSandbox, open_sandbox
 from xinfer_lab.course.supervised import Ended, Limits, Supervised
@@ -143,3 +145,15 @@ def test_a_child_that_takes_too_much_is_ended_and_the_cause_is_told(
 def test_the_last_words_on_stderr_are_kept() -> None:
     ended = child("raise RuntimeError('broken')").receive(5)
     assert "RuntimeError: broken" in ended.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="a process that is dead and not buried yet is POSIX's")
+def test_a_process_that_is_dead_and_not_buried_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleep(seconds: float) -> None:
+        raise AssertionError("it waits")
+
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as dead:
+        os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+        monkeypatch.setattr(supervised.time, "sleep", sleep)
+        supervised._wait_for_the_end([psutil.Process(dead.pid)])
+        monkeypatch.undo()

@@ -250,6 +250,29 @@ def test_a_measured_timeline_respects_queues_and_fences():
         assert all(e.start >= flow.signal_time - tick for e in after)
 
 
+def test_a_queue_stands_still_from_its_wait_to_the_signal():
+    size = 2**28
+    with cuda(check=False, measure=True) as device:
+        heap, buffer = device.create_upload_heap(size), device.create_buffer(size)
+        other, fence = device.create_buffer(size), device.create_fence("arrived")
+        device.copy_queue.copy(buffer, heap)
+        device.copy_queue.signal(fence, 1)
+        device.direct_queue.wait(fence, 1)
+        device.direct_queue.copy(other, buffer)
+        device.direct_queue.wait(fence, 1)
+        device.wait_idle()
+        timeline = device.timeline()
+    upload, waited, copied = timeline.events
+    assert [event.kind for event in timeline.events] == ["copy", "wait", "copy"]
+    assert [event.lane for event in timeline.events] == ["copy", "direct", "direct"]
+    # 256 MiB take milliseconds, and the host submits the wait in a fraction of one.
+    assert 0.5 * upload.duration < waited.duration == timeline.busy("direct", "wait")
+    first, second = timeline.flows
+    assert waited.end == first.signal_time == first.wait_time
+    # The second wait found the signal there: it is a flow, and the queue stood still for nothing.
+    assert second.signal_time == first.signal_time < copied.end - 2e-6 <= second.wait_time
+
+
 def test_a_device_that_was_not_asked_to_measure_says_so():
     with cuda() as device, pytest.raises(RuntimeError, match="measure=True"):
         device.timeline()

@@ -149,6 +149,17 @@ def test_a_negative_seed_is_a_seed():
 # poison
 
 
+def test_memory_can_be_poisoned_without_looking_for_hazards():
+    device = EmulatedDevice(check=False, poison=True)
+    buffer, back = device.create_buffer(4), device.create_readback_heap(4)
+    device.direct_queue.copy(back, buffer)
+    device.copy_queue.copy(back, buffer)
+    device.wait_idle()
+    assert math.isnan(back.read("float32", (1,)).item())
+    assert not device.hazards and device.findings().hazards
+    assert EmulatedDevice().poison and not EmulatedDevice(check=False).poison
+
+
 def test_the_bytes_of_a_copy_are_nan_between_its_begin_and_its_end():
     """A reader that does not wait sees NaN, not yesterday's plausible weights."""
     device = emulated(schedule="timed")

@@ -1,5 +1,6 @@
 """The figures of GPUs."""
 
+import dataclasses
 import math
 
 import pytest
@@ -44,6 +45,14 @@ def test_a_kernel_is_bound_by_computing_or_by_memory():
     spec = GPU_SPECS["h200"]
     assert spec.dispatch_time(Cost(spec.flops, 1.0)) == pytest.approx(1 + spec.launch_time)
     assert spec.dispatch_time(Cost(1.0, 2 * spec.memory_bandwidth)) == pytest.approx(2 + spec.launch_time)
+
+
+def test_attention_may_have_a_rate_of_its_own():
+    spec = dataclasses.replace(GPU_SPECS["h200"], launch_time=0.0)
+    cost = Cost(3 * spec.flops, 1.0, pair_flops=spec.flops)
+    assert spec.dispatch_time(cost) == pytest.approx(3)
+    slower = dataclasses.replace(spec, pair_flops=spec.flops / 4)
+    assert slower.dispatch_time(cost) == pytest.approx(2 + 4)
 
 
 @pytest.mark.parametrize("spec", GPU_SPECS.values(), ids=GPU_SPECS)

@@ -98,8 +98,9 @@ def test_the_functions_stay_within_their_workspace(rows: int, dtype: torch.dtype
         with torch.inference_mode():
             call()  # cuBLAS allocates its own once
             torch.cuda.synchronize()
-            before = torch.cuda.memory_allocated()
             torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_stats()["requested_bytes.all.current"]
             call()
             torch.cuda.synchronize()
-        assert torch.cuda.max_memory_allocated() - before <= work.workspace
+        # What was asked for: the caching allocator rounds up, see `xinfer_lab.qwen2.costs`.
+        assert torch.cuda.memory_stats()["requested_bytes.all.peak"] - before <= work.workspace

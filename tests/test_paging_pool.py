@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
 from tests.mutants import Statement, statements, without
+from tests.page_edges import everything, filled, small
 from tests.pool_programs import PAGE, Fault, FaultyDevice, Witness, kernels
 from xinfer_lab.device.cuda import CudaDevice
-from xinfer_lab.device.device import WRITE_BACK, Device
+from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.errors import OutOfDeviceMemory
 from xinfer_lab.device.gpu_spec import GPU_SPECS
@@ -31,18 +30,6 @@ DEVICES = [
 
 def emulated(schedule: str = "copies_last") -> FaultyDevice:
     return FaultyDevice(kernels=kernels(), schedule=schedule)
-
-
-def small(device: Device, frames: int = 2, pages: int = 8, **options: Any) -> HybridMemoryPool:
-    return HybridMemoryPool(device, frames=frames, pages=pages, page_bytes=PAGE, **options)
-
-
-def filled(pool: HybridMemoryPool, count: int, size: int = PAGE) -> list[Extent]:
-    """Extents ``p1``, ``p2``, ... that hold their own number in every byte."""
-    extents = [pool.create(size, f"p{number}") for number in range(1, count + 1)]
-    for number, extent in enumerate(extents, 1):
-        pool.fill(extent, bytes([number]) * size)
-    return extents
 
 
 def use(pool: HybridMemoryPool, witness: Witness, extent: Extent, expected: int) -> None:
@@ -381,65 +368,6 @@ def test_a_fault_anywhere_in_a_transfer_loses_nothing(countdown):
 
 
 # The waits
-
-
-def everything(device: Device) -> None:
-    """A program in which each wait of the pool has something to order."""
-    pool, witness = small(device), Witness(device)
-    one, two, three = filled(pool, 3)
-    for round_ in range(2):
-        for number, extent in enumerate((one, two, three), 1):
-            pool.acquire(extent, write=number != 2)
-            if number != 2:
-                witness.stamp(pool, extent, number + 10 * round_)
-            else:
-                witness.peek(pool, extent, bytes([2]) * PAGE)
-            pool.release(extent)
-    pool.evict(one)
-    pool.evict(two)
-    pool.evict(three)
-    pool.prefetch(two, three)
-    pool.evict(two)
-    new = pool.create(PAGE, "new")
-    pool.acquire(new, write=True)
-    witness.stamp(pool, new, 50)
-    pool.release(new)
-    pool.write_back(new)
-    pool.acquire(new, write=True)
-    witness.stamp(pool, new, 51)
-    pool.release(new)
-    pool.evict(new)
-    pool.prefetch(one)
-    pool.evict(one)
-    pool.fill(one, bytes([60]) * PAGE)
-    pool.evict(three)
-    pool.acquire(two, three)
-    pool.release(two, three)
-    pool.read(new)
-    pool.acquire(new, write=True)
-    witness.stamp(pool, new, 52)
-    pool.release(new)
-    pool.evict(new)
-    pool.fill(new, bytes(PAGE))
-    pool.close()
-    homes_are_inherited(device, witness)
-
-
-def homes_are_inherited(device: Device, witness: Witness) -> None:
-    """An extent is destroyed while its copy is on the way; another one takes its home, and goes home from elsewhere."""
-    pool = small(device, pages=2, name="second")
-    old, other = filled(pool, 2)
-    pool.prefetch(old)
-    pool.destroy(old)
-    pool.prefetch(other)
-    heir = pool.create(PAGE, "heir")
-    assert (heir.first, pool.table.page_in(1)) == (0, other.first)
-    pool.acquire(heir, write=True)
-    witness.stamp(pool, heir, 53)
-    pool.release(heir)
-    pool.write_back(heir)
-    pool.read(heir)
-    pool.close()
 
 
 WAITS = [found for found in statements(transfers) if found.verb in ("hold", "block")]

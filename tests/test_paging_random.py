@@ -4,6 +4,7 @@ two owners, every reader sees what was written last, and nothing is left to luck
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -12,11 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.pool_programs import PAGE, Fault, FaultyDevice, Witness, kernels
+from xinfer_lab.device.records import Copy
 from xinfer_lab.paging.errors import HostPoolFull, PageError, PoolFull
 from xinfer_lab.paging.extent import Extent, PageState
 from xinfer_lab.paging.policy import POLICIES
 from xinfer_lab.paging.pool import HybridMemoryPool
 
+SIZES = st.one_of(st.just(PAGE), st.just(PAGE), st.integers(1, 2 * PAGE), st.just(2 * PAGE))
+"""Full pages can be neighbours that one copy moves."""
 SCHEDULES = ("timed", "copies_first", "copies_last", "random(1)", "random(2)")
 
 
@@ -29,8 +33,8 @@ class PoolMachine(RuleBasedStateMachine):
     """The pool beside a plain dictionary of bytes."""
 
     @initialize(
-        frames=st.integers(2, 5), pages=st.integers(6, 12), policy=st.sampled_from(POLICIES),
-        schedule=st.sampled_from(SCHEDULES), sizes=st.lists(st.integers(1, 2 * PAGE), min_size=3, max_size=6),
+        frames=st.integers(2, 8), pages=st.integers(6, 16), policy=st.sampled_from(POLICIES),
+        schedule=st.sampled_from(SCHEDULES), sizes=st.lists(SIZES, min_size=3, max_size=10),
     )  # fmt: skip
     def open(self, frames: int, pages: int, policy: str, schedule: str, sizes: list[int]) -> None:
         self.device = FaultyDevice(kernels=kernels(), schedule=schedule)
@@ -42,7 +46,9 @@ class PoolMachine(RuleBasedStateMachine):
         self.value = 0
         for nbytes in sizes:
             self.create(nbytes)
-        for extent in list(self.contents)[::2]:
+        for number, extent in enumerate(list(self.contents)):
+            if number % 3 == 2:
+                continue
             self.contents[extent] = bytes([self.next_value()]) * extent.nbytes
             self.pool.fill(extent, self.contents[extent])
 
@@ -50,21 +56,26 @@ class PoolMachine(RuleBasedStateMachine):
         choice = [extent for extent in self.contents if wanted(extent)]
         if len(choice) < least:
             return []
-        return data.draw(st.lists(st.sampled_from(choice), min_size=least, max_size=3, unique=True))
+        return data.draw(st.lists(st.sampled_from(choice), min_size=least, max_size=6, unique=True))
 
     def next_value(self) -> int:
         self.value = self.value % 250 + 1
         return self.value
 
     def attempt(self, fault: int | None, action: Any, *allowed: type[Exception]) -> bool:
-        """Do ``action``, with a fault injected into it or not; whether it went through."""
-        self.device.countdown = fault
+        """Do ``action``, with a fault injected into it or not; whether it went through. What is neighbours in both
+        memories came in one copy.
+        """
+        self.device.countdown, first = fault, len(self.device.stream)
         try:
             action()
         except (Fault, *allowed):
             return False
         finally:
             self.device.countdown = None
+            copies = [r for r in self.device.stream.records[first:] if isinstance(r, Copy) and r.queue == "copy"]
+            for one, next_ in itertools.pairwise(copies):
+                assert (one.dst.end, one.src.end) != (next_.dst.offset, next_.src.offset), f"{one.label}, {next_.label}"
         return True
 
     @rule(nbytes=st.integers(1, 3 * PAGE))

@@ -94,6 +94,13 @@ def test_flops_of_a_chunk_leave_out_what_the_mask_hides():
     assert work.flops + hidden == counted(layer_call(CONFIG, batch, tokens, position))
 
 
+def test_what_attention_spends_on_pairs_is_a_part_of_the_flops_and_grows_with_them_alone():
+    work, double = (layer_work(CONFIG, 2, 20, position) for position in (30, 60))
+    assert double.flops - work.flops == double.pair_flops - work.pair_flops > 0
+    pairs = attention_pairs(20, 30, None)
+    assert work.pair_flops == 4 * 2 * CONFIG.num_attention_heads * CONFIG.head_dim * pairs
+
+
 def test_a_decode_step_of_a_large_model_computes_two_flops_a_weight():
     config = PUBLISHED["7b"]
     work = layer_work(config, 1, 1, 0, RECENT_GPU)

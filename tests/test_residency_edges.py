@@ -12,6 +12,7 @@ import torch
 
 from tests.models import PROMPT, Models, tiny
 from tests.mutants import Statement, statements, without
+from tests.page_edges import PAGE_CASES, InFlight
 from xinfer_lab.device import rollback
 from xinfer_lab.device.checker import check_stream
 from xinfer_lab.device.emulated import EmulatedDevice
@@ -33,7 +34,21 @@ from xinfer_lab.device.records import (
     queue_of,
 )
 from xinfer_lab.device.stream import CommandStream
-from xinfer_lab.residency import load, model, resident, serial, staging, streaming, upload
+from xinfer_lab.paging import tickets, transfers
+from xinfer_lab.residency import (
+    experts,
+    load,
+    mixture,
+    model,
+    paged,
+    paged_cache,
+    paged_experts,
+    resident,
+    serial,
+    staging,
+    streaming,
+    upload,
+)
 from xinfer_lab.residency.kernels import layer_params
 from xinfer_lab.residency.model import QwenModel
 
@@ -357,3 +372,53 @@ def test_schedules_show_what_a_missing_wait_does(models: Models) -> None:
                 logits = models.streamed(tiny(LAYERS), 3, device, right.tokens).logits
                 wrong += not all(map(torch.equal, right.logits, logits))
     assert wrong
+
+
+# Pages
+
+PAGES = statements(transfers, tickets, paged, paged_cache, paged_experts, mixture, experts)
+STANDS_IN = {("sent", "self.arrived.signal()"), ("gone", "self.saved.signal()")}
+"""Signals after copies: without them the ticket is given out when somebody first waits for it."""
+
+
+def page_verdict(models: Models, case: Callable[[Models, str], EmulatedDevice], schedule: str) -> tuple[str, ...]:
+    """Every report of one run, or the error that ended it, or what is in flight at its end."""
+    try:
+        device = case(models, schedule)
+    except (DeviceError, InFlight) as error:
+        return (f"{type(error).__name__}: {error}",)
+    return tuple(found.report() for found in (*device.hazards, *device.state_faults))
+
+
+def test_the_mutator_finds_the_statements_of_pages() -> None:
+    found = {(s.module, s.verb) for s in PAGES}
+    assert len([s for s in PAGES if s.module is transfers]) == 12
+    for module, verbs in (
+        (tickets, {"signal", "wait"}),
+        (paged, {"wait_idle"}),
+        (paged_cache, {"wait_idle"}),
+        (paged_experts, {"wait_idle"}),
+        (mixture, {"signal", "wait", "wait_idle"}),
+        (experts, {"wait_idle"}),
+    ):
+        assert verbs <= {verb for owner, verb in found if owner is module}
+
+
+@pytest.mark.parametrize("case", PAGE_CASES, ids=lambda case: case.__name__)
+def test_nothing_is_reported_of_pages_and_nothing_is_in_flight_at_the_end(models: Models, case) -> None:
+    assert page_verdict(models, case, "random(9)") == ()
+
+
+@pytest.mark.parametrize("statement", PAGES, ids=str)
+def test_a_missing_statement_of_pages_is_reported_the_same_under_every_schedule(
+    models: Models, statement: Statement
+) -> None:
+    with without(statement):
+        case = next((case for case in PAGE_CASES if page_verdict(models, case, "timed")), None)
+        if (statement.function, statement.text) in STANDS_IN:
+            assert case is None
+            return
+        assert case is not None, f"nothing shows that this is needed: {statement}"
+        reports = page_verdict(models, case, "timed")
+        for schedule in SCHEDULES[1:8]:
+            assert page_verdict(models, case, schedule) == reports

@@ -25,6 +25,7 @@ from xinfer_lab.residency.model import QwenModel
 
 __all__ = [
     "LINK_SIZES",
+    "flop_rates",
     "launch_gap",
     "measure_link",
     "measure_pageable_rate",
@@ -114,32 +115,60 @@ def _both_ways(there: torch.Tensor, pinned: PinnedMemory, back: torch.Tensor, ot
         current.wait_stream(stream)
 
 
-def measure_spec(config: Qwen2Config, device: torch.device, link: dict[str, float], tokens: int = 8192) -> GpuSpec:
+def measure_spec(
+    config: Qwen2Config, device: torch.device, link: dict[str, float], prefills: Sequence[int] = (8192,)
+) -> GpuSpec:
     """The card's `GpuSpec`, for the virtual clock.
 
-    The FLOP rate is that of a decoder layer of ``config`` over ``tokens`` tokens, after a second of nothing else: a
-    cold card is faster than one that its power limit holds back. The memory rate is that of a product of 1 GiB of
-    weights with one vector. Launching and submitting are measured on layers too small to compute anything: what the
-    GPU takes for their kernels when they wait in line, and what the host takes to hand them over. Call it where the
-    rows will be measured, with as much memory pinned: a machine's cores may be slower then.
+    The FLOP rates are those of a decoder layer of ``config`` over the fewest and the most tokens of ``prefills`` (half
+    as many and twice, where these are the same), after seconds of nothing else: a cold card is faster than one that its
+    power limit holds back. The memory rate is that of a product of 1 GiB of weights with one vector. Launching and
+    submitting are measured on layers too small to compute anything: what the GPU takes for their kernels when they wait
+    in line, and what the host takes to hand them over. Call it where the rows will be measured, with as much memory
+    pinned: a machine's cores may be slower then.
     """
     small, large = (link[f"to device, pinned, {size >> 20} MiB"] for size in (LINK_SIZES[0], LINK_SIZES[-1]))
     gap, submit = launch_gap(config, device), submit_time(config, device)
-    cost, seconds = _layer_seconds(config, device, tokens)
+    fewest, most = min(prefills), max(prefills)
+    if fewest == most:
+        fewest, most = max(1, fewest // 2), 2 * most
+    few, many = (_layer_seconds(config, device, count) for count in (fewest, most))
+    plain, pairs = flop_rates(few, many, gap)
     return GpuSpec(
         name=f"{torch.cuda.get_device_name(device)}, as measured",
         memory_bytes=torch.cuda.get_device_properties(device).total_memory,
         link_bandwidth=large,
         # What a small copy takes beyond its bytes.
         link_latency=max(0.0, LINK_SIZES[0] / small - LINK_SIZES[0] / large),
-        flops=cost.flops / max(seconds - gap * cost.launches, 1e-9),
+        flops=plain,
         memory_bandwidth=_memory_rate(device),
         launch_time=0.0,
         launch_gap=gap,
+        pair_flops=pairs,
         host_bandwidth=link["host memory to pinned memory, several threads"],
         submit_time=submit,
         kernel_copy=KERNEL_COPY,
     )
+
+
+def flop_rates(few: tuple[Cost, float], many: tuple[Cost, float], gap: float) -> tuple[float, float]:
+    """FLOPs a second of matrix products, and of attention over its pairs of query and key, from what two layers cost
+    and the seconds that they took: over ``many`` tokens a larger share of them is attention's.
+
+    ``gap``: seconds of each launch. One rate for both where the two say nothing of a second one.
+    """
+    (few_cost, few_seconds), (many_cost, many_seconds) = few, many
+    few_seconds, many_seconds = few_seconds - gap * few_cost.launches, many_seconds - gap * many_cost.launches
+    few_plain, many_plain = few_cost.flops - few_cost.pair_flops, many_cost.flops - many_cost.pair_flops
+    # Seconds a FLOP of each kind, by Cramer's rule.
+    determinant = few_plain * many_cost.pair_flops - many_plain * few_cost.pair_flops
+    if determinant > 0:
+        plain = (few_seconds * many_cost.pair_flops - many_seconds * few_cost.pair_flops) / determinant
+        pairs = (few_plain * many_seconds - many_plain * few_seconds) / determinant
+        if plain > 0 and pairs > 0:
+            return 1 / plain, 1 / pairs
+    one = many_cost.flops / max(many_seconds, 1e-9)
+    return one, one
 
 
 def _memory_rate(device: torch.device) -> float:

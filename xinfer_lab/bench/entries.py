@@ -24,6 +24,7 @@ from xinfer_lab.residency.factories import (
     serial_layers,
     streaming_layers,
 )
+from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.plan import Plan, Shape, make_plan
 from xinfer_lab.residency.planned import PlannedLayers
 from xinfer_lab.residency.serial import SerialLayers
@@ -52,8 +53,10 @@ class Entry:
     """A residency by ``name``: ``real`` makes its layers on the card, ``sized`` on a device of sizes, for a workload.
 
     ``host_embedding``: whether the embedding stays on the host then. ``options`` are those of the CUDA device;
-    ``hides``: whether it is about hiding uploads behind computing, which longer prefills show. All of these functions
-    may raise `RequestError` where a workload does not fit.
+    ``hides``: whether it is about hiding uploads behind computing, which longer prefills show. ``arguments`` are
+    further ones of the model, on the card and on sizes, ``note`` says what there is to say of it after its passes, and
+    ``on_demand`` that a pass fetches for itself alone. All of these functions may raise `RequestError` where a workload
+    does not fit.
     """
 
     name: str
@@ -62,6 +65,9 @@ class Entry:
     host_embedding: Callable[[Workload], bool] = lambda workload: False
     options: Mapping[str, Any] = field(default_factory=dict)
     hides: bool = False
+    arguments: Callable[[Workload], Mapping[str, Any]] = lambda workload: {}
+    note: Callable[[QwenModel], str] | None = None
+    on_demand: bool = False
 
 
 def resident_entry() -> Entry:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -43,7 +44,7 @@ class Workload:
 
     A prefill (``tokens`` over 1) begins a new sequence each time; a decode step follows a prompt of ``prompt`` tokens
     and the steps before. One pass more warms up, unless ``warm`` is False: then what comes before has to do. Once the
-    timed passes have taken ``limit`` seconds, no further one begins.
+    timed passes have taken ``limit`` seconds, no further one begins. ``label``: what it is called, if not by its kind.
     """
 
     tokens: int
@@ -51,11 +52,12 @@ class Workload:
     prompt: int = 0
     warm: bool = True
     limit: float = float("inf")
+    label: str = ""
 
     @property
     def name(self) -> str:
-        """``decode``, or ``prefill`` and its tokens."""
-        return f"prefill {self.tokens}" if self.tokens > 1 else "decode"
+        """Its label; without one ``decode``, or ``prefill`` and its tokens."""
+        return self.label or (f"prefill {self.tokens}" if self.tokens > 1 else "decode")
 
     @property
     def context(self) -> int:
@@ -72,13 +74,14 @@ class Workload:
 class Measured:
     """One model at one workload: ``seconds`` of each timed pass and its ``logits``, bytes of weights ``moved`` a pass
     (None: not known), and of device memory: ``peak`` as torch's allocator saw it and ``planned`` as the device counted
-    (None where there is no such figure)."""
+    (None where there is no such figure). ``note``: what else there is to say of it."""
 
     seconds: tuple[float, ...]
     logits: Logits
     moved: int | None
     peak: int | None
     planned: int | None
+    note: str = ""
 
 
 def prompt_of(config: Qwen2Config, tokens: int) -> torch.Tensor:
@@ -118,28 +121,46 @@ def measure_model(
     open_device: Callable[[], Device],
     *,
     host_embedding: bool = False,
+    arguments: Mapping[str, Any] | None = None,
+    note: Callable[[QwenModel], str] | None = None,
+    on_demand: bool = False,
 ) -> Measured:
-    """Open a device and a model on it, run ``workload``, close both. The first pass is not timed."""
+    """Open a device and a model on it, run ``workload``, close both. The first pass is not timed.
+
+    ``arguments`` are further ones of `QwenModel`; ``note`` is asked at the end. Bytes moved are the mean of all passes,
+    since each fetches for the next; ``on_demand``: of those that are timed, which fetch for themselves.
+    """
     empty_cache()
-    with open_device() as device, _model(weights, device, factory, workload, host_embedding) as model:
+    with open_device() as device, _model(weights, device, factory, workload, host_embedding, arguments) as model:
         _forget(weights)
         _reset_peak(device)
-        passes = workload.passes + workload.warm + (workload.tokens == 1 and workload.prompt > 0)
-        model.begin(passes)
+        before = workload.warm + (workload.tokens == 1 and workload.prompt > 0)
+        model.begin(workload.passes + before)
         # A first pass may load kernels, which takes far longer than running them; a later one has nothing to move left.
-        first = len(device.stream)
-        seconds, logits = run_passes(workload, weights.config, model.forward, model.reset)
+        starts: list[int] = []
+
+        def forward(tokens: torch.Tensor) -> torch.Tensor:
+            starts.append(len(device.stream))
+            return model.forward(tokens)
+
+        seconds, logits = run_passes(workload, weights.config, forward, model.reset)
         # A limit may have ended the run early.
-        moved = _moved(device, first) // (len(logits) + (workload.tokens == 1 and workload.prompt > 0))
-        peak = _peak(device)
-        return Measured(seconds, logits, moved, peak, device.memory.use().peak)
+        counted = starts[before:] if on_demand else starts
+        moved = _moved(device, counted[0]) // len(counted)
+        return Measured(seconds, logits, moved, _peak(device), device.memory.use().peak, note(model) if note else "")
 
 
 def _model(
-    weights: ModelWeights, device: Device, factory: SourceFactory, workload: Workload, host_embedding: bool
+    weights: ModelWeights,
+    device: Device,
+    factory: SourceFactory,
+    workload: Workload,
+    host_embedding: bool,
+    arguments: Mapping[str, Any] | None,
 ) -> QwenModel:
     return QwenModel(
-        weights, device, factory, context=workload.context, chunk=workload.chunk, host_embedding=host_embedding
+        weights, device, factory, context=workload.context, chunk=workload.chunk, host_embedding=host_embedding,
+        **(arguments or {}),
     )  # fmt: skip
 
 
@@ -150,11 +171,17 @@ def _moved(device: Device, first: int) -> int:
 
 
 def predict_model(
-    config: Qwen2Config, factory: SourceFactory, workload: Workload, spec: GpuSpec, *, host_embedding: bool = False
+    config: Qwen2Config,
+    factory: SourceFactory,
+    workload: Workload,
+    spec: GpuSpec,
+    *,
+    host_embedding: bool = False,
+    arguments: Mapping[str, Any] | None = None,
 ) -> float:
     """Seconds of a pass of ``workload`` by the virtual clock, in the middle of a run."""
     device = SimulatedDevice(spec, memory=None, check=False)
-    with device, _model(SizedWeights(config), device, factory, workload, host_embedding) as model:
+    with device, _model(SizedWeights(config), device, factory, workload, host_embedding, arguments) as model:
         short = Workload(workload.tokens, 2, workload.prompt)
         model.begin(6)
         seconds, _ = run_passes(short, config, model.forward, model.reset, lambda: device.now)
@@ -189,7 +216,7 @@ def row_of(
         predicted=predicted,
         bound=bound,
         peer=peer,
-        note=note,
+        note=note or measured.note,
     )
 
 

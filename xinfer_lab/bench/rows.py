@@ -8,13 +8,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FIRST_TOKEN", "FROM_FILE", "Report", "Row", "Timing", "is_steady"]
+__all__ = [
+    "BOTH_WAYS",
+    "COPIES",
+    "EXPERTS_DECODE",
+    "FETCHED_AHEAD",
+    "FIRST_TOKEN",
+    "FROM_FILE",
+    "IN_A_ROW",
+    "PAGED_HITS",
+    "RECOMPUTED",
+    "Report",
+    "Row",
+    "Timing",
+    "is_steady",
+]  # fmt: skip
 
 FIRST_TOKEN = "from file to first token"
 """The workload: from opening a checkpoint, its pages in the system's file cache, to the logits of a prompt."""
 
 FROM_FILE = "decode, out of the file"
 """The workload: decode steps whose layers come out of a checkpoint's files."""
+
+COPIES = "page copies"
+"""The workload: pages over the link, and nothing else."""
+
+IN_A_ROW, BOTH_WAYS = "pages in a row, one call", "pages both ways at once"
+"""Rows of `COPIES`."""
+
+EXPERTS_DECODE = "decode, experts"
+"""The workload: decode steps of a model with experts."""
+
+RECOMPUTED = "the prefix computed again"
+"""The row: what a decode step takes whose cache was thrown away."""
+
+FETCHED_AHEAD, PAGED_HITS = "paged, fetched ahead, lru", "paged, fetched ahead, belady"
+"""Rows of layers in a page pool: every layer is moved in every pass; as many as can be stay."""
 
 STEADY = 0.03
 """A row whose passes differ by less than this share of their median is steady: a prediction is held against it."""

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 
-from xinfer_lab.bench.calibrate import measure_pinned_rate
+from xinfer_lab.bench.calibrate import measure_pinned_rate, submit_time
 from xinfer_lab.bench.entries import RESIDENT, Entry
 from xinfer_lab.bench.measure import Logits, Workload, measure_model, predict_model, row_of
 from xinfer_lab.bench.peers import PEERS, Peer, PeerModel
@@ -28,8 +28,12 @@ from xinfer_lab.device.gpu_spec import GPU_SPECS
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.weights import ModelWeights
 
 __all__ = ["Run", "Settings", "fewer", "machine"]
+
+_S = TypeVar("_S")
+"""The settings of a run, a dataclass of plain values."""
 
 _PATIENCE = 6.0
 """Seconds of timed passes after which a slow row has no further one."""
@@ -69,7 +73,7 @@ def machine(device: torch.device) -> dict[str, str]:
 
 
 class _Attempt:
-    def __init__(self, run: Run, row: Row) -> None:
+    def __init__(self, run: Run[Any], row: Row) -> None:
         self._run, self._row = run, row
 
     def __enter__(self) -> None:
@@ -87,18 +91,19 @@ class _Attempt:
         return True
 
 
-class Run:
-    """A run so far: its rows, what they are held against, and the report that they make."""
+class Run(Generic[_S]):
+    """A run with ``settings`` so far: its rows, what they are held against, and the report that they make."""
 
     def __init__(
         self,
         config: Qwen2Config,
-        settings: Settings,
+        settings: _S,
         device: torch.device,
         say: Callable[[Row], None],
         save: Callable[[Report], None] = lambda report: None,
     ) -> None:
         self.config, self.settings, self.device, self._say, self._save = config, settings, device, say, save
+        self.described: dict[str, Any] = {"model": _describe(config)}
         self.rows: list[Row] = []
         self.setup: dict[str, float] = {}
         self.link: dict[str, float] = {}
@@ -110,6 +115,13 @@ class Run:
         self.ideal: dict[str, int] = {}
         self._rate: float | None = None
 
+    def start(self, config: Qwen2Config, *workloads: str) -> None:
+        """From here on rows are of another model, at ``workloads``, and held against its own resident run."""
+        self.config = config
+        self.reference.clear()
+        self.resident.clear()
+        self.described.setdefault("models", {}).update(dict.fromkeys(workloads, _describe(config)))
+
     def note(self, row: Row) -> None:
         """Keep ``row``, say it, and save the report as it is now: what is measured shall not be lost."""
         self.rows.append(row)
@@ -118,8 +130,8 @@ class Run:
 
     def report(self, *, complete: bool) -> Report:
         """The report of the rows so far."""
-        model = _describe(self.config)
-        settings = {**dataclasses.asdict(self.settings), "directory": str(self.settings.directory), "model": model}
+        values = dataclasses.asdict(cast(Any, self.settings)).items()
+        settings = {name: str(value) if isinstance(value, Path) else value for name, value in values} | self.described
         report = Report(
             machine=dict(self.machine),
             settings={**settings, "ideal_peer_moves": dict(self.ideal)},
@@ -142,22 +154,36 @@ class Run:
         before, self._rate = self._rate, measure_pinned_rate(self.device)
         return self._rate if before is None else (before + self._rate) / 2
 
-    def measure(self, entry: Entry, store: LayerStore, which: Sequence[Workload], link: float | None = None) -> None:
+    def _submits_alone(self, entry: Entry, workload: Workload) -> bool:
+        """Whether a row's passes take as long as the host takes to submit them: nothing is moved, little computed."""
+        return self.calibrated and entry.name == RESIDENT and workload.tokens == 1
+
+    def measure(self, entry: Entry, store: ModelWeights, which: Sequence[Workload], link: float | None = None) -> None:
         """A row for each workload. ``link``: the rate that its copies are predicted with, where it is not pinned."""
         for workload in which:
             with self.row(entry.name, workload.name):
                 self.link_now()
+                submitting = []
+                if self._submits_alone(entry, workload):
+                    submitting.append(submit_time(self.config, self.device))
                 host = entry.host_embedding(workload)
                 measured = measure_model(
                     store, entry.real(workload), workload,
                     lambda: CudaDevice(self.device.index or 0, **entry.options), host_embedding=host,
+                    arguments=entry.arguments(workload), note=entry.note, on_demand=entry.on_demand,
                 )  # fmt: skip
                 pinned = self.link_now()
                 predicted = None
                 if self.calibrated:
                     spec = dataclasses.replace(self.spec, link_bandwidth=pinned if link is None else link)
+                    if submitting:
+                        # A machine's cores are faster at one time than at another, as its link is.
+                        submitting.append(submit_time(self.config, self.device))
+                        spec = dataclasses.replace(spec, submit_time=sum(submitting) / 2)
                     sized = entry.sized(workload)
-                    predicted = predict_model(self.config, sized, workload, spec, host_embedding=host)
+                    predicted = predict_model(
+                        self.config, sized, workload, spec, host_embedding=host, arguments=entry.arguments(workload)
+                    )
                 if entry.name == RESIDENT:
                     self.reference[workload.name] = measured.logits
                 row = row_of(
@@ -208,5 +234,5 @@ def _describe(config: Qwen2Config) -> dict[str, Any]:
         "hidden": config.hidden_size,
         "intermediate": config.intermediate_size,
         "dtype": str(config.dtype).removeprefix("torch."),
-        "layer_bytes": config.num_hidden_layers * layer_layout(config).weight_nbytes,
+        "layer_bytes": sum(layer_layout(config, layer).weight_nbytes for layer in range(config.num_hidden_layers)),
     }

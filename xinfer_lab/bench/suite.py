@@ -67,20 +67,17 @@ def run_suite(
     return run.report(complete=True)
 
 
-def _calibrate(run: Run) -> None:
+def _calibrate(run: Run[Settings]) -> None:
     """The card's own figures. Without them rows are measured too, and predicted by nobody."""
     with run.row("the link", "calibration"):
         run.link |= measure_link(run.device)
         run.spec = dataclasses.replace(run.spec, link_bandwidth=run.link["to device, pinned, 1024 MiB"])
     with run.row("the card", "calibration"):
-        prefills = run.settings.prefills or (8192,)
-        # Attention is slower than matrix products, and its share grows with the tokens: in the middle of what is run.
-        tokens = sum(prefills) // len(prefills)
-        run.spec = measure_spec(run.config, run.device, run.link, tokens)
+        run.spec = measure_spec(run.config, run.device, run.link, run.settings.prefills or (8192,))
         run.calibrated = True
 
 
-def _measure_all(run: Run, store: LayerStore, weights: DrawnWeights) -> None:
+def _measure_all(run: Run[Settings], store: LayerStore, weights: DrawnWeights) -> None:
     settings, which = run.settings, workloads(run.settings)
     decode, *prefills = which
     kept = 0
@@ -112,7 +109,7 @@ def _measure_all(run: Run, store: LayerStore, weights: DrawnWeights) -> None:
         run.measure_peers(store, [peer for peer in peers if peer.pageable], [decode, *prefills[:1]], kept)
 
 
-def _measure_files(run: Run) -> None:
+def _measure_files(run: Run[Settings]) -> None:
     settings = run.settings
     with run.row("a checkpoint", FIRST_TOKEN):
         run.link_now()
@@ -121,7 +118,7 @@ def _measure_files(run: Run) -> None:
             run.note(dataclasses.replace(row, link=run.link_now()))
 
 
-def _entries(run: Run, store: LayerStore, weights: DrawnWeights) -> Iterator[Entry]:
+def _entries(run: Run[Settings], store: LayerStore, weights: DrawnWeights) -> Iterator[Entry]:
     budget, reserved = run.settings.budget, _reserved(run.device)
     yield serial_entry(store)
     for pool in run.settings.pools:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xinfer_lab.bench.ratios import waterfall
-from xinfer_lab.bench.rows import Report, Row
+from xinfer_lab.bench.rows import COPIES, FETCHED_AHEAD, PAGED_HITS, Report, Row
 from xinfer_lab.bench.targets import table, verdicts
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.views.picture import Picture
@@ -47,16 +47,19 @@ def _kind(row: Row) -> str:
 def charts(report: Report) -> dict[str, Picture]:
     """Pictures by file name: every workload's rows, and the waterfall of those that have one."""
     pictures = {}
-    model = report.settings["model"]
-    on = f"{model['layers']} layers of hidden size {model['hidden']}, {report.machine['gpu']}"
+    models = report.settings.get("models", {})
     for workload in dict.fromkeys(row.workload for row in report.rows):
+        model = models.get(workload, report.settings["model"])
+        on = f"{model['layers']} layers of hidden size {model['hidden']}, {report.machine['gpu']}"
+        if workload == COPIES:
+            on = report.machine["gpu"]
         rows = [row for row in report.rows if row.workload == workload and row.timing is not None]
         stem = workload.replace(",", "").replace(" ", "-")
         if rows:
             title = f"{workload[:1].upper()}{workload[1:]}: {on}"
             pictures[stem] = value_bars([_bar(row, _kind(row)) for row in rows], title=title, mark=_MARK)
         if len(steps := waterfall(report, workload)) > 2:
-            bars = [_bar(row, _STEPS.get(row.name.split(",")[0], row.name)) for row in steps]
+            bars = [_bar(row, _step(row.name)) for row in steps]
             pictures[f"waterfall-{stem}"] = value_bars(bars, title=f"The waterfall, {workload}: {on}", mark=_MARK)
     return pictures
 
@@ -67,7 +70,13 @@ _STEPS = {
     "streaming": "overlapped",
     "planned": "fewer bytes",
     "compressed": "smaller bytes",
+    PAGED_HITS: "overlapped, and some stay",
+    FETCHED_AHEAD: "overlapped",
 }
+
+
+def _step(name: str) -> str:
+    return next((kind for start, kind in _STEPS.items() if name.startswith(start)), name)
 
 
 def _bar(row: Row, kind: str) -> ValueBar:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from xinfer_lab.bench.page_targets import PAGE_TARGETS, PAGES
 from xinfer_lab.bench.rows import FIRST_TOKEN, FROM_FILE, Report, Row, is_steady
+from xinfer_lab.bench.target import Figure, Target, Verdict, link_of, over, peak_over_plan, seconds, verdict_of
 
 __all__ = ["TARGETS", "Target", "Verdict", "link_of", "main", "table", "verdicts"]
 
@@ -22,72 +23,6 @@ PEERS = ("prefetching offloader", "diffusers group offloading", "accelerate")
 
 _LARGE = 60 * 10**9
 """Bytes of layers from which on a model counts as the 65 GB one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A measured ``value``, the ``rows`` that it comes from (ours first), and a ``limit`` of its own where the target's
-    depends on what was measured."""
-
-    value: float
-    rows: tuple[Row, ...]
-    limit: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """``find`` gives the figures of a report that bear on it. They must be at least ``least`` and at most ``most``."""
-
-    name: str
-    find: Callable[[Report], Iterable[Figure]]
-    least: float | None = None
-    most: float | None = None
-
-    def wanted(self, figure: Figure | None = None) -> str:
-        """The limits, in words."""
-        most = self.most if figure is None or figure.limit is None else figure.limit
-        if self.least is not None and most is not None:
-            return f"{self.least:g} to {most:g}"
-        return f"at least {self.least:g}" if self.least is not None else f"at most {most:.4g}"
-
-    def slack(self, figure: Figure) -> float:
-        """How far within the limits ``figure`` is; negative where it misses them."""
-        most = self.most if figure.limit is None else figure.limit
-        over = figure.value - self.least if self.least is not None else float("inf")
-        under = most - figure.value if most is not None else float("inf")
-        return min(over, under)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of a target: ``value`` and ``met`` are None where nothing was measured that bears on it.
-
-    ``difference`` is the largest of the rows' differences from their resident run, NaN included; a figure whose rows
-    differ is no result, and is not met.
-    """
-
-    name: str
-    wanted: str
-    value: float | None = None
-    met: bool | None = None
-    difference: float | None = None
-    rows: str = ""
-
-
-def link_of(report: Report, row: Row) -> float:
-    """Bytes a second of the pinned link when ``row`` was measured."""
-    return row.link or float(report.spec["link_bandwidth"])
-
-
-def _seconds(row: Row) -> float:
-    assert row.timing is not None
-    return row.timing.median
-
-
-def _over(above: Row | None, below: Row | None) -> Iterator[Figure]:
-    """The time of ``above`` over that of ``below``, which is ours."""
-    if above is not None and below is not None:
-        yield Figure(_seconds(above) / _seconds(below), (below, above))
 
 
 def _timed(report: Report, workload: str | None = None) -> list[Row]:
@@ -99,7 +34,7 @@ def _prefills(report: Report) -> list[str]:
 
 
 def _fastest(rows: Iterable[Row]) -> Row | None:
-    return min(rows, key=_seconds, default=None)
+    return min(rows, key=seconds, default=None)
 
 
 def _under_budget(report: Report, workload: str = "decode") -> list[Row]:
@@ -116,7 +51,7 @@ def _streaming_rate(report: Report) -> Iterator[Figure]:
 def _best_peer(report: Report, workloads: Sequence[str]) -> Iterator[Figure]:
     for workload in workloads:
         peers = [row for row in _timed(report, workload) if row.peer and row.name.startswith(PEERS)]
-        yield from _over(_fastest(peers), report.find("streaming, 2 slots", workload))
+        yield from over(_fastest(peers), report.find("streaming, 2 slots", workload))
 
 
 def _hidden_prefill(report: Report) -> Iterator[Figure]:
@@ -125,17 +60,17 @@ def _hidden_prefill(report: Report) -> Iterator[Figure]:
         resident, row = report.find("resident", workload), report.find("streaming, 2 slots", workload)
         if resident is None or row is None or not row.moved:
             continue
-        compute = _seconds(resident) / layers
+        compute = seconds(resident) / layers
         transfer = row.moved / layers / link_of(report, row)
         if compute >= transfer:
             limit = 1 + transfer / (layers * compute) + 0.01
-            yield Figure(_seconds(row) / _seconds(resident), (row, resident), limit)
+            yield Figure(seconds(row) / seconds(resident), (row, resident), limit)
 
 
 def _overlap(report: Report) -> Iterator[Figure]:
     serial, row = (report.find(name, "prefill 8192") for name in ("serial, pinned", "streaming, 2 slots"))
     if serial is not None and row is not None:
-        yield Figure(_seconds(serial) / _seconds(row), (row, serial))
+        yield Figure(seconds(serial) / seconds(row), (row, serial))
 
 
 def _effective(report: Report, names: Sequence[str]) -> Iterator[Figure]:
@@ -143,25 +78,25 @@ def _effective(report: Report, names: Sequence[str]) -> Iterator[Figure]:
     plain = report.find("streaming, 2 slots", "decode")
     rows = [report.find(f"compressed {name}, 2 slots", "decode") for name in names]
     if plain is not None and plain.moved and (best := _fastest(row for row in rows if row is not None)) is not None:
-        yield Figure(plain.moved / _seconds(best) / link_of(report, best), (best, plain))
+        yield Figure(plain.moved / seconds(best) / link_of(report, best), (best, plain))
 
 
 def _ideal_peer(report: Report) -> Iterator[Figure]:
     moved = report.settings.get("ideal_peer_moves", {}).get("decode")
     best = _fastest(_under_budget(report))
     if moved and best is not None:
-        yield Figure(moved / link_of(report, best) / _seconds(best), (best,))
+        yield Figure(moved / link_of(report, best) / seconds(best), (best,))
 
 
 def _over_bound(report: Report) -> Iterator[Figure]:
     for row in _under_budget(report):
         if row.bound:
-            yield Figure(_seconds(row) / row.bound, (row,))
+            yield Figure(seconds(row) / row.bound, (row,))
 
 
 def _first_token(report: Report) -> Iterator[Figure]:
     tiers = [row for row in _timed(report, FIRST_TOKEN) if row.name.startswith("streaming, ")]
-    yield from _over(report.find("pin_memory() first", FIRST_TOKEN), _fastest(tiers))
+    yield from over(report.find("pin_memory() first", FIRST_TOKEN), _fastest(tiers))
 
 
 def _registered(report: Report) -> Iterator[Figure]:
@@ -178,13 +113,7 @@ def _predicted(report: Report) -> Iterator[Figure]:
 
 def _under_cap(report: Report) -> Iterator[Figure]:
     if report.layer_bytes >= _LARGE:
-        yield from _over(report.find("serial, pageable", "decode"), _fastest(_under_budget(report)))
-
-
-def _peak(report: Report) -> Iterator[Figure]:
-    for row in _timed(report):
-        if row.peak and row.planned and not row.peer:
-            yield Figure(row.peak / row.planned, (row,))
+        yield from over(report.find("serial, pageable", "decode"), _fastest(_under_budget(report)))
 
 
 TARGETS = (
@@ -203,28 +132,18 @@ TARGETS = (
     Target("streaming out of a registered file: bytes a second over the pinned link", _registered, least=0.98),
     Target("predicted by the virtual clock over measured, steady rows", _predicted, least=0.95, most=1.05),
     Target("65 GB model under a cap: naive pageable offloading over ours", _under_cap, least=6.25),
-    Target("peak device memory over the plan's own figure", _peak, most=1.02),
+    Target("peak device memory over the plan's own figure", peak_over_plan, most=1.02),
 )  # fmt: skip
 """In the order of the table that they are taken from."""
 
 
-def _verdict(target: Target, reports: Sequence[Report]) -> Verdict:
-    figures = [figure for report in reports for figure in target.find(report)]
-    worst = min(figures, key=target.slack, default=None)
-    if worst is None:
-        return Verdict(target.name, target.wanted())
-    # A peer is held against a resident run of its own.
-    seen = [row.difference for row in worst.rows if row.difference is not None and not row.peer]
-    difference = next((value for value in seen if value != value), max(seen, default=None))
-    right = all(value == 0 for value in seen) and worst.rows[0].difference is not None
-    rows = "; ".join(f"{row.name}, {row.workload}" for row in worst.rows)
-    met = right and target.slack(worst) >= 0
-    return Verdict(target.name, target.wanted(worst), worst.value, met, difference, rows)
-
-
 def verdicts(*reports: Report) -> list[Verdict]:
-    """What came of each of `TARGETS` in these runs together."""
-    return [_verdict(target, reports) for target in TARGETS]
+    """What came of each of the targets of these runs, in all of them together: `PAGE_TARGETS` for those of pages, else
+    `TARGETS`."""
+    of_pages = [report for report in reports if report.settings.get("suite") == PAGES]
+    others = [report for report in reports if report not in of_pages]
+    found = [verdict_of(target, others) for target in TARGETS] if others or not of_pages else []
+    return found + ([verdict_of(target, of_pages) for target in PAGE_TARGETS] if of_pages else [])
 
 
 def table(found: Sequence[Verdict]) -> list[list[str]]:

@@ -95,6 +95,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "simulate": sizes.simulate,
     "plan": sizes.plan,
     "bench": machine.bench,
+    "bench-pages": machine.bench_pages,
     "doctor": machine.doctor,
     "release": classes.release,
     "autograde": classes.autograde,

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from xinfer_lab.cli.options import (
+    Page,
     Size,
     Vram,
     memory_of,
 )
 
-__all__ = ["bench", "doctor"]
+__all__ = ["bench", "bench_pages", "doctor"]
 
 
 def bench(
@@ -57,6 +58,26 @@ def bench(
         pools=parse_counts(slots, "a pool", "slots"), codecs=parse_codecs(codecs), directory=out, **chosen,
     )  # fmt: skip
     return command.bench(model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu)
+
+
+def bench_pages(
+    parts: Annotated[
+        str, typer.Option(metavar="P,P", help="What to measure: some of copies, experts, cache, offload.")
+    ] = "copies,experts,cache,offload",
+    page: Page = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where report and charts go.")] = Path("bench-pages"),
+) -> int:
+    """Measure this machine's GPU: pages over the link, experts and a cache in pages, a model of 2.6 times the budget.
+
+    On made-up weights of published shapes; every row is compared with the resident run, byte for byte. Exit status 1: a
+    row's bytes differ.
+    """
+    from xinfer_lab.bench.pages import PageSettings
+    from xinfer_lab.commands import bench as command
+    from xinfer_lab.commands.paging import page_bytes_of
+
+    settings = PageSettings(parts=command.parse_parts(parts), page_bytes=page_bytes_of(page))
+    return command.bench_pages(settings, out)
 
 
 def doctor() -> int:

@@ -19,10 +19,10 @@ from xinfer_lab.cli.options import (
     Page,
     Paged,
     PagedCache,
+    PagedExperts,
     Prompt,
     Schedule,
     Steps,
-    StreamLayers,
     Tokens,
     Vram,
     memory_of,
@@ -110,7 +110,7 @@ def parity(
     from xinfer_lab.commands.devices import DeviceChoice
     from xinfer_lab.commands.paging import paging_of
 
-    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, planned=memory is not None)
+    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers)
     return command.parity(
         model, DeviceChoice(kind=device, schedule=schedule, gpu=gpu), pool=stream_layers, steps=steps, prompt=prompt,
         tokens=tokens, context=context, host_memory=host_memory.value, serial=serial, memory=memory, paging=pages,
@@ -140,6 +140,7 @@ def generate(
     vram: Vram = None,
     paged: Paged = None,
     paged_cache: PagedCache = None,
+    paged_experts: PagedExperts = None,
     page: Page = None,
     policy: EvictBy = None,
 ) -> int:
@@ -153,7 +154,7 @@ def generate(
     from xinfer_lab.commands.devices import DeviceChoice
     from xinfer_lab.commands.paging import paging_of
 
-    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, planned=memory is not None)
+    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, experts=paged_experts)
     sampling = command.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     return command.generate(
         model, DeviceChoice(kind=device), sampling, pool=stream_layers, max_new_tokens=max_new_tokens, prompt=prompt,
@@ -164,24 +165,35 @@ def generate(
 def trace(
     model: Model,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the trace.")],
-    stream_layers: StreamLayers = 2,
+    stream_layers: Annotated[
+        int | None, typer.Option(metavar="N", help="Slots that the layers stream through, 2 at least and if left out.")
+    ] = None,
     steps: Steps = 4,
     device: OnDevice = "auto",
     gpu: Gpu = None,
     prompt: Prompt = None,
     tokens: Tokens = None,
     vram: Vram = None,
+    paged: Paged = None,
+    paged_cache: PagedCache = None,
+    paged_experts: PagedExperts = None,
+    page: Page = None,
+    policy: EvictBy = None,
 ) -> int:
     """Write when every copy, kernel and wait of a streaming run happened, for the Perfetto viewer.
 
-    Measured on CUDA, by the virtual clock elsewhere. Loading is left out.
+    Measured on CUDA, by the virtual clock elsewhere. Loading is left out. With `--paged` the layers are in a page pool
+    instead, with `--paged-cache` the KV cache is in one; with `--paged-experts` the layers of a Qwen2-MoE stay, and its
+    experts come as they are chosen.
     """
     one_of(prompt, tokens)
     memory = memory_of(vram)
     from xinfer_lab.commands import trace as command
     from xinfer_lab.commands.devices import DeviceChoice
+    from xinfer_lab.commands.paging import paging_of
 
+    pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, experts=paged_experts)
     return command.trace(
         model, DeviceChoice(kind=device, gpu=gpu), out, pool=stream_layers, steps=steps, prompt=prompt, tokens=tokens,
-        memory=memory,
+        memory=memory, paging=pages,
     )  # fmt: skip

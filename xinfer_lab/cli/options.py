@@ -24,6 +24,7 @@ __all__ = [
     "Page",
     "Paged",
     "PagedCache",
+    "PagedExperts",
     "Policy",
     "Prompt",
     "Schedule",
@@ -130,8 +131,15 @@ PagedCache = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Device memory of a page pool that holds the KV cache, whose home is the host."),
 ]
+PagedExperts = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Device memory of a page pool that holds the experts, two of them at least."),
+]
 Page = Annotated[str | None, typer.Option(metavar="SIZE", help="Size of a page; 2MiB if left out.")]
-EvictBy = Annotated[Policy | None, typer.Option(help="Which page leaves when a frame is needed; belady if left out.")]
+EvictBy = Annotated[
+    Policy | None,
+    typer.Option(help="Which page leaves when a frame is needed; if left out, belady, and lru for experts."),
+]
 Host = Annotated[
     HostMemory,
     typer.Option(

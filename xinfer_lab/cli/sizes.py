@@ -9,6 +9,9 @@ import typer
 
 from xinfer_lab.cli.options import (
     Codec,
+    EvictBy,
+    Page,
+    PagedCache,
     Size,
     Steps,
     StreamLayers,
@@ -49,6 +52,9 @@ def plan(
         int | None, typer.Option(min=1, metavar="TOKENS", help="Tokens of one pass at most; all of them if left out.")
     ] = 512,
     compress: Annotated[Codec, typer.Option(help="Keep and move layers in a lossless coded form.")] = Codec.NONE,
+    paged_cache: PagedCache = None,
+    page: Page = None,
+    policy: EvictBy = None,
     picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw what holds the memory.")] = None,
 ) -> int:
     """Say what stays in device memory and what streams, within a budget, and how long a pass takes.
@@ -57,8 +63,9 @@ def plan(
     """
     memory = memory_of(vram)
     from xinfer_lab.commands import plan as command
+    from xinfer_lab.commands.paging import paging_of
 
     return command.plan(
         model, memory=memory, gpu=gpu, context=context, batch=batch, chunk=chunk, compress=compress.value,
-        picture=picture,
+        picture=picture, paging=paging_of(None, paged_cache, page, policy, offered="--paged-cache"),
     )  # fmt: skip

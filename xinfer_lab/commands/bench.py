@@ -12,6 +12,7 @@ import torch
 import typer
 
 from xinfer_lab.bench.measure import Workload, predict_model
+from xinfer_lab.bench.pages import PARTS, PageSettings, run_pages
 from xinfer_lab.bench.rows import Report, Row
 from xinfer_lab.bench.run import Settings
 from xinfer_lab.bench.suite import run_suite, workloads
@@ -37,7 +38,7 @@ from xinfer_lab.residency.factories import (
 from xinfer_lab.residency.plan import Plan, Shape, make_plan
 from xinfer_lab.views.scale import format_time
 
-__all__ = ["bench", "parse_codecs", "parse_counts"]
+__all__ = ["bench", "bench_pages", "parse_codecs", "parse_counts", "parse_parts"]
 
 
 _EXAMPLES = {"tokens": "8192,16384", "slots": "2,3"}
@@ -71,18 +72,45 @@ def bench(model: str, *, layers: int | None, settings: Settings, out: Path, simu
         config = dataclasses.replace(config, num_hidden_layers=layers)
     if simulate:
         return _simulate(config, settings, gpu_spec(gpu))
-    if not torch.cuda.is_available():
-        raise CommandError(
-            "bench measures a GPU, and torch finds no CUDA device here; add --simulate to see what the virtual clock "
-            "expects of one"
-        )
-    out.mkdir(parents=True, exist_ok=True)
+    device = _gpu("; add --simulate to see what the virtual clock expects of one", out)
     typer.echo(f"{describe_model(config)}, on {torch.cuda.get_device_name()}; this takes minutes", err=True)
-    device = torch.device("cuda", torch.cuda.current_device())
-    report = run_suite(config, settings, device, _say, lambda so_far: _write_json(so_far, out))
+    return _tell(run_suite(config, settings, device, _say, lambda so_far: _write_json(so_far, out)), out)
+
+
+def bench_pages(settings: PageSettings, out: Path) -> int:
+    """Measure pages and print; otherwise as `bench`."""
+    device = _gpu("", out)
+    typer.echo(f"pages of {format_bytes(settings.page_bytes)}, on {torch.cuda.get_device_name()}", err=True)
+    return _tell(run_pages(settings, device, _say, lambda so_far: _write_json(so_far, out)), out)
+
+
+def parse_parts(text: str) -> tuple[str, ...]:
+    """Parts of a benchmark of pages, written as ``copies,experts``. Raises `CommandError`."""
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not parts:
+        raise CommandError(f"write some of the parts {', '.join(PARTS)}")
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise CommandError(f"there is no part {unknown[0]!r}; write some of {', '.join(PARTS)}")
+    return parts
+
+
+def _gpu(otherwise: str, out: Path) -> torch.device:
+    """The GPU to measure; ``out`` is made. Raises `CommandError` where there is none."""
+    if not torch.cuda.is_available():
+        raise CommandError(f"bench measures a GPU, and torch finds no CUDA device here{otherwise}")
+    out.mkdir(parents=True, exist_ok=True)
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def _tell(report: Report, out: Path) -> int:
+    """Print and write a finished report; the command's status."""
     _write_json(report, out)
     _write(report, out)
-    print_table(COLUMNS, [row_cells(row) for row in report.rows], left=2)
+    spare = ("planned", "most", "least", "bound", "predicted", "peak")
+    print_table(COLUMNS, [row_cells(row) for row in report.rows], left=2, spare=spare)
+    for row in report.rows:
+        if row.note and row.timing is not None:
+            typer.echo(f"{row.name}, {row.workload}: {row.note}")
     for name, value in report.ratios.items():
         typer.echo(f"{value:8.3f}  {name}")
     for target, wanted, reached, met, *_ in table(verdicts(report)):

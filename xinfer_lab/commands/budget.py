@@ -10,6 +10,7 @@ from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import OutOfDeviceMemory, format_bytes
 from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.residency.cache import CacheFactory, contiguous_cache
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import MIN_POOL, effective_pool
 from xinfer_lab.residency.plan import Plan, Shape, make_plan
@@ -17,10 +18,12 @@ from xinfer_lab.residency.plan import Plan, Shape, make_plan
 __all__ = ["explained", "fitting_plan", "least_memory"]
 
 
-def least_memory(config: Qwen2Config, *, context: int, chunk: int, pool: int | None) -> int:
+def least_memory(
+    config: Qwen2Config, *, context: int, chunk: int, pool: int | None, make_cache: CacheFactory = contiguous_cache
+) -> int:
     """Bytes of device memory that are enough for any run of this shape with ``pool`` slots; with all layers there if
     ``pool`` is None. A run that does not fill its context may need a little less."""
-    plan = make_plan(config, Shape(context, chunk=chunk), None)
+    plan = make_plan(config, Shape(context, chunk=chunk, make_cache=make_cache), None)
     slots = None if pool is None else effective_pool(pool, plan.layers)
     return sum(plan.always.values()) + (plan.layers if slots is None else slots) * plan.layer_bytes
 
@@ -40,8 +43,12 @@ def explained(config: Qwen2Config, memory: int | None, *, context: int, chunk: i
         raise CommandError(f"{said} {_enough(config, context=context, chunk=chunk, pool=pool)}") from None
 
 
-def _enough(config: Qwen2Config, *, context: int, chunk: int, pool: int | None) -> str:
-    needed, least = (least_memory(config, context=context, chunk=chunk, pool=n) for n in (pool, MIN_POOL))
+def _enough(
+    config: Qwen2Config, *, context: int, chunk: int, pool: int | None, make_cache: CacheFactory = contiguous_cache
+) -> str:
+    needed, least = (
+        least_memory(config, context=context, chunk=chunk, pool=n, make_cache=make_cache) for n in (pool, MIN_POOL)
+    )
     asked = "with all layers resident" if pool is None else f"with --stream-layers {pool}"
     words = f"{format_bytes(needed)} ({needed:,} bytes) {asked}"
     if least < needed:
@@ -49,14 +56,17 @@ def _enough(config: Qwen2Config, *, context: int, chunk: int, pool: int | None) 
     return f"Enough for this run: {words}"
 
 
-def fitting_plan(config: Qwen2Config, device: Device, *, context: int, chunk: int) -> Plan:
+def fitting_plan(
+    config: Qwen2Config, device: Device, *, context: int, chunk: int, make_cache: CacheFactory = contiguous_cache
+) -> Plan:
     """What stays and what streams within the budget of ``device``. Raises `CommandError`, which says what would be
     enough, if not even two slots fit.
     """
     use = device.memory.use()
     try:
-        return make_plan(config, Shape(context, chunk=chunk), use.budget, reserved=use.holders)
+        shape = Shape(context, chunk=chunk, make_cache=make_cache)
+        return make_plan(config, shape, use.budget, reserved=use.holders)
     except RequestError:
         budget = format_bytes(use.budget or 0)
-        enough = _enough(config, context=context, chunk=chunk, pool=None)
+        enough = _enough(config, context=context, chunk=chunk, pool=None, make_cache=make_cache)
         raise CommandError(f"a budget of {budget} of device memory is not enough. {enough}") from None

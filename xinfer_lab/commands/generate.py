@@ -127,6 +127,7 @@ def generate(
     """
     with Checkpoint.open(model) as checkpoint:
         config = checkpoint.config
+        paging.check(checkpoint)
         if pool is not None:
             effective_pool(pool, config.num_hidden_layers)
         tokenizer = None
@@ -160,7 +161,7 @@ def generate(
                 elif paging.layers is not None:
                     source = paging.source(on_layer)
                 elif memory is not None:
-                    plan = fitting_plan(config, device, context=room, chunk=chunk)
+                    plan = fitting_plan(config, device, context=room, chunk=chunk, make_cache=paging.make_cache())
                     typer.echo(f"Within {format_bytes(memory)}: {plan_name(plan)}", err=True)
                     host_embedding = plan.host_embedding
                     source = planned_layers(plan, host_memory, on_layer, on_tier=say_tier)
@@ -168,7 +169,7 @@ def generate(
                     source = resident_layers(on_layer)
                 loaded = QwenModel(
                     CheckpointWeights(checkpoint), device, source, context=room, chunk=chunk,
-                    host_embedding=host_embedding, make_cache=paging.make_cache(),
+                    host_embedding=host_embedding, make_cache=paging.make_cache(), make_experts=paging.make_experts(),
                 )  # fmt: skip
             with loaded:
                 count = _generate(loaded, torch.tensor([ids]), max_new_tokens, sampling, _Printer(tokenizer))

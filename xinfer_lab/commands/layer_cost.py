@@ -6,6 +6,7 @@ from xinfer_lab.device.kernels import Cost
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.costs import decoder_layer_work
 from xinfer_lab.qwen2.layers import layer_spec
+from xinfer_lab.residency.operands import cost_of
 
 __all__ = ["layer_cost"]
 
@@ -21,4 +22,4 @@ def layer_cost(config: Qwen2Config, tokens: int) -> Cost:
         intermediate_size=config.intermediate_size,
         dtype=config.dtype,
     )
-    return Cost(work.flops, work.bytes_read + work.bytes_written)
+    return cost_of(work)

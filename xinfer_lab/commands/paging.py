@@ -1,4 +1,4 @@
-"""What the options about page pools ask for: layers, the KV cache, or both, in pages of device memory."""
+"""What the options about page pools ask for: layers, the KV cache or experts in pages of device memory."""
 
 from __future__ import annotations
 
@@ -9,31 +9,50 @@ from dataclasses import dataclass
 from xinfer_lab.commands.faults import CommandError
 from xinfer_lab.commands.sizes import parse_size
 from xinfer_lab.device.errors import OutOfDeviceMemory, format_bytes
+from xinfer_lab.device.rules import BUFFER_ALIGNMENT
 from xinfer_lab.paging.extent import PAGE_BYTES
+from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.residency.cache import CacheFactory, contiguous_cache
+from xinfer_lab.residency.experts import ExpertsFactory, resident_experts
 from xinfer_lab.residency.factories import Progress, SourceFactory, paged_layers
 
-__all__ = ["NO_PAGING", "Paging", "paging_of"]
+__all__ = ["NO_PAGING", "Paging", "page_bytes_of", "paging_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Bytes of device memory for a pool of ``layers`` and for one of the ``cache`` (None: not in pages)."""
+    """Bytes of device memory for a pool of ``layers``, of the ``cache`` and of ``experts`` (None: not in pages).
+
+    ``policy`` None: belady where the order of use is known, lru for experts, of which it is not.
+    """
 
     layers: int | None = None
     cache: int | None = None
+    experts: int | None = None
     page_bytes: int = PAGE_BYTES
-    policy: str = "belady"
+    policy: str | None = None
 
     @property
     def name(self) -> str:
-        """What the layers' pool is called in a table."""
-        return f"paged, {format_bytes(self.layers or 0)}, {self.policy}"
+        """What is in pages, and by which policy, for a table; layers, if they are."""
+        if self.layers is None and self.experts is not None:
+            return f"paged experts, {format_bytes(self.experts)}, {self.policy or 'lru'}"
+        return f"paged, {format_bytes(self.layers or 0)}, {self.policy or 'belady'}"
+
+    @property
+    def kind(self) -> str:
+        """What `Plan.opener` calls it: "paged" where layers are in pages, "experts" where they stay."""
+        return "experts" if self.layers is None else "paged"
+
+    def check(self, checkpoint: Checkpoint) -> None:
+        """Raise `CommandError` if experts are asked for in pages, and ``checkpoint`` has none."""
+        if self.experts is not None and checkpoint.config.experts is None:
+            raise CommandError(f"{checkpoint.path} has no experts to put into pages; its layers can be: --paged SIZE")
 
     def source(self, on_layer: Progress | None) -> SourceFactory:
         """The layers' pool."""
         assert self.layers is not None
-        return paged_layers(self.layers, self.policy, self.page_bytes, on_layer)
+        return paged_layers(self.layers, self.policy or "belady", self.page_bytes, on_layer)
 
     def make_cache(self) -> CacheFactory:
         """The cache, in pages where they are asked for. Raises `RequestError` for too few of them."""
@@ -41,7 +60,15 @@ class Paging:
             return contiguous_cache
         from xinfer_lab.residency.paged_cache import paged_cache
 
-        return paged_cache(self.cache, self.policy, self.page_bytes)
+        return paged_cache(self.cache, self.policy or "belady", self.page_bytes)
+
+    def make_experts(self) -> ExpertsFactory:
+        """The experts, in pages where they are asked for. Raises `RequestError` for a policy that they cannot have."""
+        if self.experts is None:
+            return resident_experts
+        from xinfer_lab.residency.paged_experts import paged_experts
+
+        return paged_experts(self.experts, self.policy or "lru", self.page_bytes)
 
     @contextmanager
     def explained(self, memory: int | None) -> Iterator[None]:
@@ -53,7 +80,7 @@ class Paging:
                 raise
             said = str(error).partition(" Free something")[0]
             raise CommandError(
-                f"{said} Pages are taken out of --vram: choose a smaller --paged or --paged-cache, or a larger --vram"
+                f"{said} Pages are taken out of --vram: choose smaller pools, or a larger --vram"
             ) from None
 
 
@@ -62,26 +89,35 @@ NO_PAGING = Paging()
 
 
 def paging_of(
-    paged: str | None, cache: str | None, page: str | None, policy: str | None, *, pool: int | None, planned: bool
+    paged: str | None,
+    cache: str | None,
+    page: str | None,
+    policy: str | None,
+    *,
+    pool: int | None = None,
+    experts: str | None = None,
+    offered: str = "--paged SIZE or --paged-cache",
 ) -> Paging:
-    """What the options come to. ``pool``: slots that were asked for; ``planned``: the layers follow from a budget.
+    """What the options come to. ``pool``: slots that were asked for; ``offered``: the options that ask for pages.
 
     Raises `CommandError` for options that exclude or miss one another.
     """
-    if paged is None and cache is None and (page is not None or policy is not None):
-        raise CommandError("--page and --policy are about pages: give --paged SIZE or --paged-cache SIZE with them")
+    if paged is None and cache is None and experts is None and (page is not None or policy is not None):
+        raise CommandError(f"--page and --policy are about pages: give {offered} SIZE with them")
     if paged is not None and pool is not None:
         raise CommandError("--paged and --stream-layers exclude each other; give one of them")
-    if cache is not None and planned and paged is None and pool is None:
-        raise CommandError(
-            "a plan for --vram counts the whole cache: give --paged or --stream-layers with --paged-cache"
-        )
-    page_bytes = PAGE_BYTES if page is None else parse_size(page)
-    if page_bytes % 256:
-        raise CommandError(f"--page is a multiple of 256 bytes, such as 2MiB, not {page}")
     return Paging(
         layers=None if paged is None else parse_size(paged),
         cache=None if cache is None else parse_size(cache),
-        page_bytes=page_bytes,
-        policy=policy or "belady",
+        experts=None if experts is None else parse_size(experts),
+        page_bytes=page_bytes_of(page),
+        policy=policy,
     )
+
+
+def page_bytes_of(text: str | None) -> int:
+    """The size of a page that ``--page`` gives. Raises `CommandError` for what is none."""
+    page_bytes = PAGE_BYTES if text is None else parse_size(text)
+    if page_bytes % BUFFER_ALIGNMENT:
+        raise CommandError(f"--page is a multiple of {BUFFER_ALIGNMENT} bytes, such as 2MiB, not {text}")
+    return page_bytes

@@ -9,13 +9,15 @@ import typer
 
 from xinfer_lab.commands.devices import gpu_spec
 from xinfer_lab.commands.output import output_file
+from xinfer_lab.commands.paging import NO_PAGING, Paging
 from xinfer_lab.commands.runs import describe_model
 from xinfer_lab.commands.screen import print_table
 from xinfer_lab.commands.simulate import find_config
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.qwen2.config import Qwen2Config
-from xinfer_lab.residency.plan import Plan, PlanTimes, Shape, make_plan, predict
+from xinfer_lab.residency.cache import cache_shape
+from xinfer_lab.residency.plan import CACHE_PAGES, Plan, PlanTimes, Shape, make_plan, predict
 from xinfer_lab.residency.tiers import free_host_memory
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.residency_bars import ResidencyBar, residency_bars
@@ -40,13 +42,16 @@ def plan(
     chunk: int | None,
     compress: str,
     picture: Path | None,
+    paging: Paging = NO_PAGING,
 ) -> int:
-    """Print the plan for ``model`` (a size or a directory) and what follows from it; draw it to ``picture``."""
+    """Print the plan for ``model`` (a size or a directory) and what follows from it; draw it to ``picture``.
+    ``paging``: the cache, where it is in pages."""
     config, spec = find_config(model), gpu_spec(gpu)
     if picture is not None:
         with output_file(picture):
             pass
-    shape = Shape(context, batch=batch, chunk=context if chunk is None else min(chunk, context))
+    tokens = context if chunk is None else min(chunk, context)
+    shape = Shape(context, batch=batch, chunk=tokens, make_cache=paging.make_cache())
     budget = spec.memory_bytes if memory is None else memory
     found = make_plan(config, shape, budget, compress=compress)
     typer.echo(f"{describe_model(config)}; {format_bytes(budget)} of device memory on {spec.name}")
@@ -71,9 +76,12 @@ def print_plan(config: Qwen2Config, shape: Shape, found: Plan, spec: GpuSpec) ->
         )
     if found.streamed:
         typer.echo(_host_side(found))
+    if shape.paged:
+        typer.echo(_pages(config, shape, found))
     prefill, decode = predict(config, shape, found, spec)
     tokens = shape.chunk or shape.context
-    times = [_times(f"prefill, {tokens} tokens", prefill), _times("decode", decode)]
+    step = f"decode, token {shape.context}" if shape.paged else "decode"
+    times = [_times(f"prefill, {tokens} tokens", prefill), _times(step, decode)]
     print_table(["pass", "time", "everything\nresident", "over the\nlink", "bound", "time /\nbound", "bound by"], times)
     typer.echo("bound = max(everything resident, bytes moved / link): no schedule of these layers can be faster.")
 
@@ -105,6 +113,18 @@ def _what_streams(found: Plan) -> str:
     return (
         f"{found.resident} of {found.layers} layers stay; {len(found.streamed)} stream{coded} through {found.slots} "
         f"slots ({shown}): {format_bytes(found.moved)} a pass."
+    )
+
+
+def _pages(config: Qwen2Config, shape: Shape, found: Plan) -> str:
+    """How much of a paged cache is in device memory."""
+    whole = config.num_hidden_layers * cache_shape(config, shape.batch, shape.context).layer_bytes
+    held = found.always[CACHE_PAGES]
+    if held >= whole:
+        return f"The cache is in pages, all of which fit ({format_bytes(whole)}), beside one layer's in one piece."
+    return (
+        f"The cache is in pages: {format_bytes(held)} of {format_bytes(whole)} are in device memory, beside one "
+        f"layer's in one piece. The rest waits in pinned host memory, and crosses the link in each pass that reads it."
     )
 
 

@@ -17,7 +17,6 @@ from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.config import Qwen2Config
-from xinfer_lab.residency.cache import contiguous_cache
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import (
     MIN_POOL,
@@ -80,16 +79,20 @@ class Plan:
 
     def fit(self, device: Device) -> LayerPlan:
         """What stays and what streams within the budget of ``device``. Raises `CommandError` if nothing fits."""
-        return fitting_plan(self.checkpoint.config, device, context=self.room, chunk=len(self.tokens))
+        return fitting_plan(
+            self.checkpoint.config, device, context=self.room, chunk=len(self.tokens),
+            make_cache=self.paging.make_cache(),
+        )  # fmt: skip
 
     def opener(self, kind: str, pool: int = 0) -> Opener:
         """Loads the model onto a device: ``kind`` is "resident", "serial", "streaming" (through ``pool`` slots),
-        "paged" (in a page pool) or "planned" (as the device's budget allows)."""
+        "paged" (in a page pool), "planned" (as the device's budget allows) or "experts" (resident, with what
+        ``paging`` says of experts). A "resident" run has nothing in pages."""
 
         def load(device: Device) -> QwenModel:
             host_embedding = False
             with layer_progress(f"Loading, {kind}", self.checkpoint.config.num_hidden_layers) as on_layer:
-                if kind == "resident":
+                if kind in ("resident", "experts"):
                     source = resident_layers(on_layer)
                 elif kind == "serial":
                     source = serial_layers(self.host_memory, on_layer, on_tier=say_tier)
@@ -102,10 +105,10 @@ class Plan:
                 else:
                     source = streaming_layers(pool, self.host_memory, on_layer, on_tier=say_tier)
                 weights = CheckpointWeights(self.checkpoint)
-                cache = contiguous_cache if kind == "resident" else self.paging.make_cache()
+                paging = NO_PAGING if kind == "resident" else self.paging
                 return QwenModel(
                     weights, device, source, context=self.room, chunk=len(self.tokens), host_embedding=host_embedding,
-                    make_cache=cache,
+                    make_cache=paging.make_cache(), make_experts=paging.make_experts(),
                 )  # fmt: skip
 
         return load

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -26,17 +27,47 @@ def say_tier(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
-    """Print ``rows`` under ``columns``, with room around; all but the first ``left`` columns are right-aligned."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, spare: Sequence[str] = ()
+) -> None:
+    """Print ``rows`` under ``columns``, with room around; all but the first ``left`` columns are right-aligned.
+
+    ``spare``: columns that a terminal too narrow for all goes without, the first of them first; what is no terminal
+    gets lines as long as they are.
+    """
     console = Console(highlight=False, markup=False, emoji=False)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="left" if place < left else "right", overflow="fold", no_wrap=place == 0)
-    for row in rows:
-        table.add_row(*(_printable(cell, console.encoding) for cell in row))
+    shown = list(range(len(columns)))
+    table = _table(columns, rows, shown, left, console.encoding)
+    for name in spare if console.is_terminal else ():
+        if _wide(table, console) > console.width:
+            shown.remove(columns.index(name))
+            table = _table(columns, rows, shown, left, console.encoding)
+    if spare and not console.is_terminal:
+        console.width = max(console.width, _wide(table, console))
     console.print()
     console.print(table)
     console.print()
+
+
+def _wide(table: Table, console: Console) -> int:
+    """Letters in a line of ``table`` that is not folded."""
+    return table.__rich_measure__(console, console.options.update(max_width=_ENDLESS)).maximum
+
+
+_ENDLESS = 10_000
+"""More letters than a line has."""
+
+
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], shown: Sequence[int], left: int, encoding: str
+) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for place in shown:
+        justify: Literal["left", "right"] = "left" if place < left else "right"
+        table.add_column(columns[place], justify=justify, overflow="fold", no_wrap=place == 0)
+    for row in rows:
+        table.add_row(*(_printable(row[place], encoding) for place in shown))
+    return table
 
 
 def _printable(text: str, encoding: str) -> str:

@@ -138,7 +138,7 @@ class Supervised:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         self._process.wait()
-        psutil.wait_procs(below, timeout=10)
+        _wait_for_the_end(below)
 
     def _exit(self) -> Ended:
         if self._too_much:
@@ -204,6 +204,20 @@ class _Usage:
     cpu: float
     memory: int
     processes: int
+
+
+def _wait_for_the_end(processes: Sequence[psutil.Process], seconds: float = 10.0) -> None:
+    """Wait until ``processes`` run no more. A zombie does not: its new parent may take its time to notice, or never."""
+    last = time.monotonic() + seconds
+    while any(_runs(process) for process in processes) and time.monotonic() < last:
+        time.sleep(0.005)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _refuse(text: str) -> None:

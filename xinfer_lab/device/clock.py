@@ -6,7 +6,7 @@ import bisect
 from collections import defaultdict
 
 from xinfer_lab.device.gpu_spec import GpuSpec
-from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.kernels import Cost, KernelTable
 from xinfer_lab.device.records import (
     DEVICE_TO_HOST,
     HOST,
@@ -25,6 +25,8 @@ from xinfer_lab.device.records import (
 from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
 
 __all__ = ["VirtualClock", "label_of"]
+
+_NOTHING = Cost(0.0, 0.0, 0)
 
 
 def label_of(record: Record) -> str:
@@ -81,6 +83,7 @@ class VirtualClock:
         """Time the next record; returns its start and end in seconds."""
         index, self._count = self._count, self._count + 1
         lane = getattr(record, "queue", HOST)
+        cost = _NOTHING
         if isinstance(record, Dispatch):
             cost = self._kernels[record.kernel].cost(record.operands, record.params)
             self._ready[HOST] += self.spec.submit_time * cost.launches
@@ -96,9 +99,8 @@ class VirtualClock:
                     self._link_free[direction] = end
                 kind = "copy"
             case Dispatch():
-                kernel = self._kernels[record.kernel]
-                end = start + self.spec.dispatch_time(kernel.cost(record.operands, record.params))
-                self._reserve(kernel.workspace(record.operands, record.params))
+                end = start + self.spec.dispatch_time(cost)
+                self._reserve(self._kernels[record.kernel].workspace(record.operands, record.params))
                 kind = "dispatch"
             case HostWrite() | HostRead():
                 size = record.dst.size if isinstance(record, HostWrite) else record.src.size

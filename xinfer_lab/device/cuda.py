@@ -96,10 +96,13 @@ class CudaDevice(Device):
         self._memory: dict[str, torch.Tensor] = {}
         self._pinned: dict[str, PinnedMemory | RegisteredMap] = {}
         self._streams: dict[str, torch.cuda.Stream] = {}
+        # Made once: making them takes the host as long as submitting a small copy.
+        self._on: dict[str, torch.cuda.StreamContext] = {}
+        self._inference = torch.inference_mode()
         self._fences: dict[str, _EventFence] = {}
-        self._marks: list[tuple[int, Record, torch.cuda.Event, torch.cuda.Event]] = []
+        self._marks: list[tuple[int, Copy | Dispatch, torch.cuda.Event, torch.cuda.Event]] = []
         self._signals: list[tuple[int, Signal]] = []
-        self._waits: list[tuple[int, Wait]] = []
+        self._waits: list[tuple[int, Wait, torch.cuda.Event]] = []
         super().__init__(**{"check": False, "on_hazard": "raise", **options})
         try:
             self.memory.take(LIBRARY_WORKSPACE, self._warm_up())
@@ -112,7 +115,8 @@ class CudaDevice(Device):
 
     def _add_queue(self, name: str) -> None:
         free = _free_streams.setdefault(self.torch_device, [])
-        self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
+        stream = self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
+        self._on[name] = torch.cuda.StreamContext(stream)
 
     def stream_of(self, queue: str) -> torch.cuda.Stream:
         """The CUDA stream that is the queue of that name, for events of one's own."""
@@ -137,6 +141,20 @@ class CudaDevice(Device):
 
     def _perform(self, index: int, record: Record) -> tuple[torch.Tensor, Record] | None:
         match record:
+            case Copy() | Dispatch():
+                self._issue(index, record)
+            case Signal():
+                fence = self._fences.setdefault(record.fence, _EventFence())
+                fence.values.append(record.value)
+                fence.events.append(self._record_event(self._streams[record.queue]))
+                if self.measure:
+                    self._signals.append((index, record))
+            case Wait():
+                if record.value > 0:
+                    stream = self._streams[record.queue]
+                    if self.measure:
+                        self._waits.append((index, record, self._record_event(stream)))
+                    stream.wait_event(self._fences[record.fence].event_for(record.value))
             case Allocate():
                 self._allocate(record)
             case Free():
@@ -149,19 +167,6 @@ class CudaDevice(Device):
             case HostWait():
                 if record.value > 0:
                     self._fences[record.fence].event_for(record.value).synchronize()
-            case Copy() | Dispatch():
-                self._issue(index, record)
-            case Signal():
-                fence = self._fences.setdefault(record.fence, _EventFence())
-                fence.values.append(record.value)
-                fence.events.append(self._record_event(self._streams[record.queue]))
-                if self.measure:
-                    self._signals.append((index, record))
-            case Wait():
-                if record.value > 0:
-                    self._streams[record.queue].wait_event(self._fences[record.fence].event_for(record.value))
-                    if self.measure:
-                        self._waits.append((index, record))
         return None
 
     def _allocate(self, record: Allocate) -> None:
@@ -203,7 +208,7 @@ class CudaDevice(Device):
     def _issue(self, index: int, record: Copy | Dispatch) -> None:
         stream = self._streams[record.queue]
         start = self._record_event(stream) if self.measure else None
-        with torch.cuda.stream(stream), torch.inference_mode():
+        with self._on[record.queue], self._inference:
             if isinstance(record, Copy):
                 dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
                 if self.check and dst.is_cuda:
@@ -241,40 +246,44 @@ class CudaDevice(Device):
         for name in list(self._memory):
             self._free(name)
         # The direct stream first: the next device computes where cuBLAS has its workspace already.
-        streams, self._streams = self._streams, {}
+        streams, self._streams, self._on = self._streams, {}, {}
         _free_streams[self.torch_device][:0] = streams.values()
 
     def timeline(self) -> Timeline:
-        """Copies and dispatches as timing events measured them; call it after the host has waited for them.
+        """Copies, dispatches and waits as timing events measured them; call it after the host has waited for them.
 
-        Raises `RuntimeError` unless the device was opened with ``measure=True``. The memory curve is the budget's peak.
+        A queue stands still from where it came to a wait until what it waits for was signalled; what the host took to
+        submit the rest is no part of it. Raises `RuntimeError` unless the device was opened with ``measure=True``. The
+        memory curve is the budget's peak.
         """
         if self._origin is None:
             raise RuntimeError("this device was not asked to measure: open it with CudaDevice(measure=True)")
         torch.cuda.synchronize(self.torch_device)
-        events = []
+        flows, events = [], []
         for index, record, start, end in self._marks:
-            lane = getattr(record, "queue", HOST)
-            begin = self._origin.elapsed_time(start) / 1e3
-            kind = "copy" if isinstance(record, Copy) else "dispatch"
-            stop = self._origin.elapsed_time(end) / 1e3
-            events.append(TimelineEvent(index, lane, kind, label_of(record), begin, max(begin, stop)))
+            begin, kind = self._seconds_to(start), "copy" if isinstance(record, Copy) else "dispatch"
+            stop = max(begin, self._seconds_to(end))
+            events.append(TimelineEvent(index, record.queue, kind, label_of(record), begin, stop))
+        signals = {(record.fence, record.value): (index, record) for index, record in self._signals}
+        for index, wait, came in self._waits:
+            fence = self._fences[wait.fence]
+            signal_index, signal = signals[wait.fence, fence.values[bisect.bisect_left(fence.values, wait.value)]]
+            reached, begin = self._seconds_to(fence.event_for(wait.value)), self._seconds_to(came)
+            flows.append(
+                Flow(
+                    wait.fence, wait.value, signal_index, reached, signal.queue, index, max(begin, reached), wait.queue
+                )
+            )  # fmt: skip
+            if reached > begin:
+                events.append(TimelineEvent(index, wait.queue, "wait", label_of(wait), begin, reached))
         return Timeline(
             lanes=(*self.queues, HOST),
-            events=tuple(events),
-            flows=tuple(self._flows()),
+            events=tuple(sorted(events, key=lambda event: event.record)),
+            flows=tuple(flows),
             memory=(MemorySample(0.0, self.memory.use().peak),),
             clock=self.name,
         )
 
-    def _flows(self) -> list[Flow]:
+    def _seconds_to(self, event: torch.cuda.Event) -> float:
         assert self._origin is not None
-        flows = []
-        where = {(record.fence, record.value): (index, record) for index, record in self._signals}
-        for index, wait in self._waits:
-            fence = self._fences[wait.fence]
-            value = fence.values[bisect.bisect_left(fence.values, wait.value)]
-            signal_index, signal = where[(wait.fence, value)]
-            time = self._origin.elapsed_time(fence.event_for(value)) / 1e3
-            flows.append(Flow(wait.fence, wait.value, signal_index, time, signal.queue, index, time, wait.queue))
-        return flows
+        return float(self._origin.elapsed_time(event)) / 1e3

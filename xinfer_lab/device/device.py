@@ -20,7 +20,17 @@ from xinfer_lab.device.hazards import Hazard
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.memory import MemoryBudget
 from xinfer_lab.device.queue import CommandList, CommandQueue
-from xinfer_lab.device.records import HOST, Allocate, AssumeCommon, Free, Record, with_call
+from xinfer_lab.device.records import (
+    HOST,
+    Allocate,
+    AssumeCommon,
+    Copy,
+    Dispatch,
+    Free,
+    Record,
+    Transition,
+    with_call,
+)
 from xinfer_lab.device.sources import Sources
 from xinfer_lab.device.state_faults import StateFault
 from xinfer_lab.device.states import StateTracker
@@ -36,6 +46,7 @@ WRITE_BACK = "write back"
 """The name of the queue of copies to the host."""
 
 _B = TypeVar("_B", bound=Buffer)
+_NO_FINDINGS = Findings()
 
 
 def _idle_fence(queue: str) -> str:
@@ -185,7 +196,7 @@ class Device(abc.ABC):
         needs = [self._admission.check(record) for record in records]
         seen = None
         try:
-            found = self._checker.observe(*records) if self.check else Findings()
+            found = self._checker.observe(*records) if self.check else _NO_FINDINGS
             if found and self.on_hazard == "raise":
                 raise HazardError(found.report())
             for record, need in zip(records, needs, strict=True):
@@ -205,11 +216,12 @@ class Device(abc.ABC):
 
     def _note(self, record: Record, need: int) -> None:
         self._admission.note(record, need)
-        if isinstance(record, Allocate):
+        if isinstance(record, (Copy, Dispatch, Transition)):
+            self._calls = max(self._calls, record.call)
+        elif isinstance(record, Allocate):
             self.tracker.allocate(record.buffer, record.heap)
         elif isinstance(record, Free):
             self.tracker.free(record.buffer)
-        self._calls = max(self._calls, getattr(record, "call", 0))
 
     def findings(self) -> Findings:
         """Hazards and state faults of the stream so far; without ``check``, the whole stream is looked at now."""

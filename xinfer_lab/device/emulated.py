@@ -60,12 +60,20 @@ class EmulatedDevice(Device):
 
     Queue commands do nothing until the host waits for a fence; then ``schedule`` ("timed", "copies_first",
     "copies_last", "random(SEED)") picks one of the orders that the fences allow, and only as much runs as that wait
-    needs. Kernels run on one thread, so that results depend on nothing but the bytes. Other arguments: see `Device`.
+    needs. Kernels run on one thread, so that results depend on nothing but the bytes. ``poison`` (default: as
+    ``check``) fills memory as check mode does, whether or not commands are looked at. Other arguments: see `Device`.
     """
 
     torch_device = torch.device("cpu")
 
-    def __init__(self, *, spec: GpuSpec = GPU_SPECS["laptop"], schedule: str = "timed", **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        spec: GpuSpec = GPU_SPECS["laptop"],
+        schedule: str = "timed",
+        poison: bool | None = None,
+        **options: Any,
+    ) -> None:
         self.name = f"emulated {spec.name}"
         self.spec, self.schedule = spec, schedule
         self._schedule = open_schedule(schedule)
@@ -73,6 +81,7 @@ class EmulatedDevice(Device):
         self._pending: dict[str, deque[_Pending]] = {}
         self._fences: dict[str, int] = {}
         super().__init__(**options)
+        self.poison = self.check if poison is None else poison
         self._clock = VirtualClock(spec, self.kernels)
 
     def _add_queue(self, name: str) -> None:
@@ -85,7 +94,7 @@ class EmulatedDevice(Device):
         match record:
             case Copy():
                 dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
-                if self.check:
+                if self.poison:
                     self._defer(record, index, start, lambda: dst.fill_(POISON))
                 self._defer(record, index, end, lambda: dst.copy_(src), is_end=True)
             case Dispatch():
@@ -103,7 +112,7 @@ class EmulatedDevice(Device):
                 self._memory[record.buffer] = self._allocate(record)
             case Free():
                 memory = self._memory.pop(record.buffer)
-                if self.check and not self.rules.buffers[record.buffer].mapped:
+                if self.poison and not self.rules.buffers[record.buffer].mapped:
                     memory.fill_(POISON)
             case HostWrite():
                 copy_bytes(slice_span(self._memory, record.dst), self.sources.read(record.source))
@@ -126,7 +135,7 @@ class EmulatedDevice(Device):
                 "for them beside "
                 f"the {format_bytes(held)} of other buffers; a simulation (SimulatedDevice) needs none"
             ) from None
-        return memory.fill_(POISON) if self.check else memory
+        return memory.fill_(POISON) if self.poison else memory
 
     def _kernel_call(self, record: Dispatch) -> Callable[[], None]:
         kernel = self.kernels[record.kernel]

@@ -22,7 +22,8 @@ class GpuSpec:
     added to each dispatch, and ``launch_gap`` for each launch that it is made of; ``link_latency`` to each copy over
     the link; ``host_bandwidth`` is the host's memcpy into staging; ``submit_time`` is what submitting a launch costs
     the host, which works ahead of the queues. ``kernel_copy``: bytes up to which a copy of the direct queue goes past
-    the others on the link (`KERNEL_COPY`; 0: none does).
+    the others on the link (`KERNEL_COPY`; 0: none does). ``pair_flops``: the rate at which attention works through
+    pairs of a query and a key (0: as ``flops``); it stays below that of plain matrix products.
     """
 
     name: str
@@ -36,6 +37,7 @@ class GpuSpec:
     submit_time: float = 0.0
     kernel_copy: int = 0
     launch_gap: float = 0.0
+    pair_flops: float = 0.0
 
     def copy_time(self, size: int, *, over_link: bool = True) -> float:
         """Seconds that a copy of ``size`` bytes takes, over the link or inside device memory (read and written)."""
@@ -46,7 +48,8 @@ class GpuSpec:
     def dispatch_time(self, cost: Cost) -> float:
         """Seconds that a kernel of ``cost`` takes: launches plus roofline, max(FLOPs / rate, bytes / bandwidth)."""
         launches = self.launch_time + self.launch_gap * cost.launches
-        return launches + max(cost.flops / self.flops, cost.bytes / self.memory_bandwidth)
+        computing = (cost.flops - cost.pair_flops) / self.flops + cost.pair_flops / (self.pair_flops or self.flops)
+        return launches + max(computing, cost.bytes / self.memory_bandwidth)
 
     @classmethod
     def lab(cls, ratio: float, *, layer_bytes: int, layer_cost: Cost, transfer_time: float = 1e-3) -> GpuSpec:

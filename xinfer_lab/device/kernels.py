@@ -37,11 +37,13 @@ class Access:
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a command costs: ``flops`` floating-point operations, ``bytes`` moved through device memory, and the
-    ``launches`` of a GPU's own kernels that it is made of."""
+    ``launches`` of a GPU's own kernels that it is made of. ``pair_flops``: those of ``flops`` that attention spends on
+    pairs of a query and a key."""
 
     flops: float
     bytes: float
     launches: int = 1
+    pair_flops: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,16 @@ class StreamRules:
         queue = getattr(record, "queue", None)
         if queue is not None and queue not in self.queues:
             raise StreamError(f"there is no queue {queue!r}; this device has {', '.join(sorted(self.queues))}")
+        # What comes most often stands first, here and in `note`.
         match record:
+            case Copy():
+                self._check_copy(record)
+            case Dispatch():
+                self._check_dispatch(record)
+            case Signal():
+                self._check_signal(record)
+            case Wait() | HostWait():
+                self._check_wait(record)
             case Allocate():
                 self._check_allocate(record)
             case Free():
@@ -79,34 +88,26 @@ class StreamRules:
                 self._inside(record.src, DEVICE_TO_HOST, "read by the host")
             case AssumeCommon():
                 self._living(record.buffer, "assumed to be in COMMON")
-            case Copy():
-                self._check_copy(record)
-            case Dispatch():
-                self._check_dispatch(record)
             case Transition():
                 if (heap := self._living(record.buffer, "transitioned").heap) in ("upload", "readback"):
                     raise BufferRangeError(f"{record.buffer!r} is on the {heap} heap: its state is fixed")
                 self._check_call(record.call, record.queue)
-            case Signal():
-                self._check_signal(record)
-            case Wait() | HostWait():
-                self._check_wait(record)
             case _:
                 raise StreamError(f"a record of kind {record.op!r} is not known")
 
     def note(self, record: Record) -> None:
         """Take in ``record``, which was checked."""
         match record:
+            case Copy() | Dispatch() | Transition():
+                self._last_call = (record.call, record.queue)
+            case Signal():
+                self._fences[record.fence] = _FenceHistory(record.queue, record.value, record.where)
             case Allocate():
                 self._freed.pop(record.buffer, None)
                 self.buffers[record.buffer] = record
             case Free():
                 self._freed[record.buffer] = record
                 del self.buffers[record.buffer]
-            case Copy() | Dispatch() | Transition():
-                self._last_call = (record.call, record.queue)
-            case Signal():
-                self._fences[record.fence] = _FenceHistory(record.queue, record.value, record.where)
 
     def _living(self, name: str, verb: str) -> Allocate:
         if (buffer := self.buffers.get(name)) is not None:

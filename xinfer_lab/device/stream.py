@@ -23,6 +23,11 @@ from xinfer_lab.device.stream_schema import FORMAT, MAX_INPUT_BYTES, VERSION, fi
 
 __all__ = ["MAX_INPUT_BYTES", "CommandStream", "record_from_dict", "record_to_dict", "stream_schema"]
 
+_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in dataclasses.fields(kind))
+    for kind in (*RECORD_TYPES.values(), Span, Source, View)
+}
+
 
 @functools.cache
 def _validator(op: str) -> Callable[[Any], Any]:
@@ -36,21 +41,35 @@ def _validator(op: str) -> Callable[[Any], Any]:
 
 def record_to_dict(record: Record) -> dict[str, Any]:
     """``record`` as JSON-ready data, with its ``op``."""
-    data = {"op": record.op, **dataclasses.asdict(record)}
-    for view in data.get("operands", {}).values():
-        view["shape"] = list(view["shape"])
+    data: dict[str, Any] = {"op": record.op}
+    for name in _FIELDS[type(record)]:
+        value = getattr(record, name)
+        if isinstance(value, (Span, Source)):
+            value = _flat(value)
+        elif isinstance(value, dict):
+            value = {
+                key: {**_flat(one), "shape": list(one.shape)} if isinstance(one, View) else one
+                for key, one in value.items()
+            }
+        data[name] = value
     return data
+
+
+def _flat(value: Span | Source | View) -> dict[str, Any]:
+    # By hand: a stream has thousands of these, and `dataclasses.asdict` copies every number in depth.
+    return {name: getattr(value, name) for name in _FIELDS[type(value)]}
 
 
 def _refuse_floats(op: str, data: Any, name: str = "record") -> None:
     # JSON Schema takes 4.0 for an integer; sizes and offsets here are Python ints and nothing else. NaN is no JSON.
     if isinstance(data, dict):
         for key, value in data.items():
-            if name != "params" or value != value:
+            if isinstance(value, (dict, list, float)) and (name != "params" or value != value):
                 _refuse_floats(op, value, key)
     elif isinstance(data, list):
         for value in data:
-            _refuse_floats(op, value, name)
+            if isinstance(value, (dict, list, float)):
+                _refuse_floats(op, value, name)
     elif isinstance(data, float):
         wanted = "a number" if math.isnan(data) else "an integer"
         raise StreamError(f"a record of kind {op!r} does not fit the schema: {name} must be {wanted}, not {data!r}")

@@ -39,14 +39,17 @@ class Recordable(Protocol):
 
 
 def record_values(question: Question, answer: object, cases: Sequence[Case]) -> dict[str, Any]:
-    """`recording` of what ``answer`` returned on each case: ``returned``, and ``observed`` besides."""
+    """`recording` of what ``answer`` returned on each case: ``returned``, at which of its lines, and ``observed``
+    besides."""
 
     def ask(answer: object, inputs: Mapping[str, Value], note: dict[str, Any]) -> None:
         observed: dict[str, Any] = {}
-        try:
-            note["returned"] = encode(question.ask(answer, inputs, observed))
-        finally:
-            note["observed"] = encode(observed)
+        with watch_return(answer) as watch:
+            try:
+                note["returned"] = encode(question.ask(answer, inputs, observed))
+            finally:
+                note["observed"] = encode(observed)
+        note["line"] = _line(watch.line)
 
     return recording(question, answer, cases, ask)
 
@@ -58,7 +61,7 @@ def recording(
     run: Callable[[object, Mapping[str, Value], dict[str, Any]], None],
 ) -> dict[str, Any]:
     """``{"schema", "piece", "defined", "outcomes"}``: for each case what ``run(answer, inputs, note)`` put into
-    ``note``, what was raised, and the student's line.
+    ``note``, what was raised, and the student's line where it was raised.
 
     After the first time-out the remaining cases are not run; their outcomes are missing. Nothing is written to stderr.
     """
@@ -89,16 +92,15 @@ def _run_case(
 
     # The answer may change its inputs; the next reader must not see that.
     (own,) = cases_from_data(cases_to_data([case]))
-    note: dict[str, Any] = {}
-    with watch_return(answer) as watch:
-        try:
-            with time_limit(piece.cpu_seconds):
-                run(answer, own.inputs, note)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            return {**note, **_raised(error, answer)}
-    return {**note, "line": _line(watch.line)}
+    note: dict[str, Any] = {"line": None}
+    try:
+        with time_limit(piece.cpu_seconds):
+            run(answer, own.inputs, note)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return {**note, **_raised(error, answer)}
+    return note
 
 
 def _raised(error: BaseException, answer: object) -> dict[str, Any]:

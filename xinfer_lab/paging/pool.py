@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import torch
 
@@ -14,6 +14,7 @@ from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.device.rules import BUFFER_ALIGNMENT
 from xinfer_lab.paging.errors import HostPoolFull, PageError, PoolFull
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent, PageState
+from xinfer_lab.paging.placement import MOST_AT_ONCE, Placement, batches
 from xinfer_lab.paging.policy import EvictionPolicy, open_policy
 from xinfer_lab.paging.statistics import PoolStatistics
 from xinfer_lab.paging.table import PageEntry, PageTable
@@ -55,6 +56,7 @@ class HybridMemoryPool:
             self.buffer = device.create_buffer(frames * page_bytes, name)
             self._heap = device.create_host_heap(pages * page_bytes, f"{name}.host")
         self._transfers = Transfers(device, self.buffer, self._heap, page_bytes, name)
+        self._placement = Placement(self.table, self.policy, self._evict)
         self._closed = False
 
     # What is in the pool
@@ -125,27 +127,25 @@ class HybridMemoryPool:
 
     def prefetch(self, *extents: Extent) -> bool:
         """Start copies of ``extents`` that are not on the device, in this order, until no frame can be had without
-        evicting what is acquired or on its way. Returns whether all of them are there or on their way now.
+        evicting one of them, or what is acquired or on its way. Returns whether all of them are there or on their way
+        now.
+
+        Those that are neighbours at home and follow one another are put side by side where there is room, and what is
+        neighbours in both memories is moved by one copy, of up to 64 extents.
         """
-        entries = map(self.table.entry, dict.fromkeys(extents))
-        missing = [entry for entry in entries if entry.frame is None and entry.filled]
-        started = 0
-        for entry in missing:
-            if not self._bring(entry, ahead=True):
-                self._counts["declined"] += 1
-                break
-            started += 1
-            self._counts["prefetches"] += 1
-        if started:
-            self._transfers.sent()
+        asked = {extent.first: self.table.entry(extent) for extent in extents}
+        missing = [entry for entry in asked.values() if entry.frame is None and entry.filled]
+        started = self._bring(missing, asked, ahead=True)
+        self._counts["prefetches"] += started
+        self._counts["declined"] += started < len(missing)
         return started == len(missing)
 
     def acquire(self, *extents: Extent, write: bool = False) -> None:
         """From here on the direct queue may use these extents, until `release`; with ``write`` it may write them too.
 
-        What is missing is fetched, and the direct queue waits for it. An extent without contents is not fetched, and
-        may only be acquired to write. All or none are acquired. Raises `PoolFull` if no frames can be freed,
-        `PageError` for an extent without contents.
+        What is missing is fetched as `prefetch` does it, and the direct queue waits for it. An extent without contents
+        is not fetched, and may only be acquired to write. All or none are acquired. Raises `PoolFull` if no frames can
+        be freed, `PageError` for an extent without contents.
         """
         entries = [self.table.entry(extent) for extent in extents]
         if not write and (empty := next((entry for entry in entries if not entry.filled), None)) is not None:
@@ -153,22 +153,23 @@ class HybridMemoryPool:
                 f"{empty.extent.name!r} has no contents yet: fill it, or acquire it with write=True and write all of it"
             )
         found = [_found(entry) for entry in entries]
-        missing = any(entry.filled and entry.frame is None for entry in entries)
-        held = 0
+        held = [entry for entry in entries if entry.frame is not None]
+        absent = [entry for entry in entries if entry.frame is None]
+        # What is there is held first, so that it does not leave for what is not.
+        for entry in held:
+            entry.pins += 1
         try:
-            for entry in entries:
-                if entry.frame is None:
-                    self._bring(entry, ahead=False)
+            asked = {entry.extent.first: entry for entry in entries}
+            self._bring([entry for entry in asked.values() if entry.frame is None], asked, ahead=False)
+            for entry in absent:
                 entry.pins += 1
-                held += 1
-            if missing:
-                self._transfers.sent()
+                held.append(entry)
             if write and entries:
                 self._transfers.before_writing(entries)
             elif any(entry.state is not PageState.IN_DEVICE for entry in entries):
                 self._transfers.before_reading(entries)
         except BaseException:
-            for entry in entries[:held]:
+            for entry in held:
                 entry.pins -= 1
             raise
         for entry, what in zip(entries, found, strict=True):
@@ -188,16 +189,15 @@ class HybridMemoryPool:
             entry.pins -= 1
 
     def write_back(self, *extents: Extent) -> None:
-        """Start copying home those of ``extents`` that are dirty; they stay, and may be read meanwhile."""
-        for entry in [self._idle(extent, "written back") for extent in extents]:
-            if entry.dirty:
-                self._save(entry)
+        """Start copying home those of ``extents`` that are dirty; they stay, and may be read meanwhile. One copy moves
+        what is neighbours in both memories.
+        """
+        self._save([self._idle(extent, "written back") for extent in extents])
 
-    def evict(self, extent: Extent) -> None:
-        """Give the extent's frames up; it is written back first if it is dirty. Nothing happens if it has none."""
-        entry = self._idle(extent, "evicted")
-        if entry.frame is not None:
-            self._evict(entry)
+    def evict(self, *extents: Extent) -> None:
+        """Give the frames of ``extents`` up; what is dirty is written back first. Nothing happens to those without."""
+        entries = [self._idle(extent, "evicted") for extent in dict.fromkeys(extents)]
+        self._evict([entry for entry in entries if entry.frame is not None])
 
     def settle(self, extent: Extent) -> None:
         """Block the host until nothing copies from or into the home of ``extent``."""
@@ -258,66 +258,70 @@ class HybridMemoryPool:
             raise PageError(f"{extent.name!r} is not acquired ({entry.state.value}): acquire it first, release it once")
         return entry
 
-    def _bring(self, entry: PageEntry, *, ahead: bool) -> bool:
-        """Give ``entry`` frames and start its copy, if it has contents. Only what is fetched ahead may find no room."""
-        frame = self._make_room(entry, ahead=ahead)
-        if frame is None:
-            return False
-        if entry.filled:
-            self._transfers.bring(entry.extent, frame)
-            self._counts["bytes_to_device"] += entry.extent.nbytes
-        self.table.bind(entry, frame)
-        entry.state = PageState.MIGRATING
-        self.policy.placed(entry.extent.first)
-        return True
+    def _bring(self, entries: Sequence[PageEntry], keep: Collection[int], *, ahead: bool) -> int:
+        """Give ``entries``, which have none, frames, and start the copies of those with contents. Returns how many of
+        them, from the first on, found room: all, unless they are fetched ``ahead`` (see `Placement`, also on ``keep``).
+        """
+        count, copied = 0, False
+        for place in range(0, len(entries), MOST_AT_ONCE):
+            several = entries[place : place + MOST_AT_ONCE]
+            found, some = self._bring_together(several, keep, ahead)
+            count, copied = count + found, copied or some
+            if found < len(several):
+                break
+        if copied:
+            self._transfers.sent()
+        return count
 
-    def _make_room(self, entry: PageEntry, *, ahead: bool) -> int | None:
-        """The first of enough neighbouring free frames, after evicting what lay there. None: not ahead of time."""
-        pages, leaving = entry.extent.pages, set[int]()
-        frame = self.table.gap(pages)
-        while frame is None:
-            victim = self.policy.choose(self._may_go(leaving, ahead), entry.extent.first if ahead else None)
-            if victim is None and ahead:
-                return None
-            if victim is None:
-                raise self._full(entry.extent)
-            leaving.add(victim)
-            frame = self.table.gap(pages, leaving)
-        for number in range(frame, frame + pages):
-            if (owner := self.table.owner(number)) is not None:
-                self._evict(owner)
-        return frame
+    def _bring_together(self, entries: Sequence[PageEntry], keep: Collection[int], ahead: bool) -> tuple[int, bool]:
+        """How many of ``entries`` found room, and whether anything was copied."""
+        bound: dict[int, PageEntry] = {}
+        try:
+            for batch in batches(entries):
+                frames = self._placement.make_room(batch, keep, ahead=ahead)
+                for entry, frame in zip(batch, frames, strict=False):
+                    self.table.bind(entry, frame)
+                    bound[entry.extent.first] = entry
+                if len(frames) < len(batch):
+                    break
+            count, copies = len(bound), list(self._transfers.runs(e for e in bound.values() if e.filled))
+            for run in copies:
+                self._transfers.bring(run)
+                self._stay(run, bound)
+                self._counts["bytes_to_device"] += sum(entry.extent.nbytes for entry in run)
+            self._stay(list(bound.values()), bound)
+        except BaseException:
+            for entry in bound.values():
+                self.table.unbind(entry)
+            raise
+        return count, bool(copies)
 
-    def _may_go(self, leaving: set[int], ahead: bool) -> Callable[[int], bool]:
-        def may_go(page: int) -> bool:
-            entry = self.table.by_key(page)
-            moving = ahead and entry.state is PageState.MIGRATING
-            return not (entry.pins or moving or page in leaving)
+    def _stay(self, entries: Iterable[PageEntry], bound: dict[int, PageEntry]) -> None:
+        """The frames of ``entries`` are theirs, whatever happens now to others that are ``bound``."""
+        for entry in entries:
+            del bound[entry.extent.first]
+            entry.state = PageState.MIGRATING
+            self.policy.placed(entry.extent.first)
 
-        return may_go
+    def _evict(self, entries: Sequence[PageEntry]) -> None:
+        saving = {entry.extent for entry in entries if entry.dirty}
+        self._save(entries)
+        for entry in entries:
+            self._drop(entry)
+            entry.state = PageState.MIGRATING if entry.extent in saving else PageState.IN_HOST
+            self._counts["evictions"] += 1
 
-    def _full(self, extent: Extent) -> PoolFull:
-        held: Sequence[PageEntry] = [entry for entry in self.table if entry.pins]
-        names = ", ".join(repr(entry.extent.name) for entry in held[:6]) + (" and more" if len(held) > 6 else "")
-        return PoolFull(
-            f"{extent.name!r} needs {extent.pages} neighbouring frames of {self.table.frames}, of which "
-            f"{sum(entry.extent.pages for entry in held)} are acquired ({names}) and cannot be evicted: release what "
-            f"is no longer used, or give the pool more frames"
-        )
-
-    def _evict(self, entry: PageEntry) -> None:
-        saving = entry.dirty
-        if saving:
-            self._save(entry)
-        self._drop(entry)
-        entry.state = PageState.MIGRATING if saving else PageState.IN_HOST
-        self._counts["evictions"] += 1
-
-    def _save(self, entry: PageEntry) -> None:
-        self._transfers.save(entry)
-        entry.dirty = False
-        self._counts["write_backs"] += 1
-        self._counts["bytes_to_host"] += entry.extent.nbytes
+    def _save(self, entries: Iterable[PageEntry]) -> None:
+        """Start copying those of ``entries`` home that are dirty."""
+        dirty = sorted((entry for entry in entries if entry.dirty), key=lambda entry: entry.extent.first)
+        for run in self._transfers.runs(dirty):
+            self._transfers.save(run)
+            for entry in run:
+                entry.dirty = False
+                self._counts["write_backs"] += 1
+                self._counts["bytes_to_host"] += entry.extent.nbytes
+        if dirty:
+            self._transfers.gone()
 
     def _drop(self, entry: PageEntry) -> None:
         self.table.unbind(entry)

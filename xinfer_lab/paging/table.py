@@ -7,7 +7,7 @@ of an extent all or none are in frames, side by side and in order.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from xinfer_lab.paging.errors import PageError
@@ -115,20 +115,40 @@ class PageTable:
                 return None if entry.frame is None else entry.frame + page - entry.extent.first
         return None
 
-    def gap(self, pages: int, leaving: Collection[int] = ()) -> int | None:
-        """The first frame of ``pages`` neighbouring frames that are free, or would be without the extents whose first
-        pages are in ``leaving``; None if there are none. Single pages are put at the far end, so that they leave long
-        gaps at the near one.
+    def gap(self, pages: int) -> int | None:
+        """The first frame of the first ``pages`` neighbouring frames that are free; None if there are none."""
+        free = self._free
+        places = range(len(free) - pages + 1)
+        return next((free[i] for i in places if free[i + pages - 1] - free[i] == pages - 1), None)
+
+    def gap_around(self, victim: PageEntry, pages: int, leaving: Collection[int]) -> int | None:
+        """As `gap`, but of frames that are free or would be without the extents whose first pages are in ``leaving``.
+
+        ``victim`` is the one that was added to them last, so that a gap which was not there before lies around it.
         """
-        if pages > 1:
-            if not leaving and len(self._free) < pages:
-                return None
-            return _first_run(
-                (entry is not None and entry.extent.first not in leaving for entry in self._owners), pages
-            )
-        if self._free:
-            return self._free[-1]
-        return max((self._entries[key].frames[-1] for key in leaving), default=None)
+
+        def usable(frame: int) -> bool:
+            owner = self._owners[frame]
+            return owner is None or owner.extent.first in leaving
+
+        start, end = victim.frames.start, victim.frames.stop
+        while start > 0 and usable(start - 1):
+            start -= 1
+        while end - start < pages and end < self.frames and usable(end):
+            end += 1
+        return start if end - start >= pages else None
+
+    def places(self, count: int) -> Sequence[int]:
+        """``count`` of the free frames, of which there are as many, for single pages: in growing order, and neighbours
+        where that can be. They lie at the far end, so that long gaps stay at the near one.
+        """
+        free = self._free
+        if count < 1:
+            return ()
+        for end in range(len(free), count - 1, -1):
+            if free[end - 1] - free[end - count] == count - 1:
+                return range(free[end - count], free[end - 1] + 1)
+        return free[len(free) - count :]
 
     def check(self) -> None:
         """Raise `PageError` where the table contradicts itself. For tests: it looks at every page and frame."""
@@ -152,13 +172,3 @@ class PageTable:
                 raise PageError(f"frame {frame} belongs to {owner.extent.name!r}, which does not lie there")
         if self._free != [frame for frame in range(self.frames) if frame not in owned]:
             raise PageError(f"frames {self._free} are listed as free, beside those that are owned: {sorted(owned)}")
-
-
-def _first_run(taken: Iterable[bool], length: int) -> int | None:
-    """Where the first ``length`` neighbouring places begin that are not ``taken``; None if there are none."""
-    run = 0
-    for place, is_taken in enumerate(taken):
-        run = 0 if is_taken else run + 1
-        if run == length:
-            return place - length + 1
-    return None

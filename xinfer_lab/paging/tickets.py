@@ -18,15 +18,21 @@ class Tickets:
         self.queue = queue
         self.fence = queue.device.create_fence(queue.device.fresh_name(name))
         self._passed: dict[str, int] = {}
+        self._promised = 0
+
+    def promise(self) -> int:
+        """The ticket that the next `signal` gives out, for what is submitted before it."""
+        self._promised = self.fence.last_submitted + 1
+        return self._promised
 
     @property
-    def next(self) -> int:
-        """The ticket that the next `signal` gives out."""
-        return self.fence.last_submitted + 1
+    def last(self) -> int:
+        """The last ticket that anything stands for, given out or promised."""
+        return max(self._promised, self.fence.last_submitted)
 
     def signal(self) -> int:
         """Signal after all that was submitted to the queue so far; returns the ticket."""
-        ticket = self.next
+        ticket = self.fence.last_submitted + 1
         self.queue.signal(self.fence, ticket)
         return ticket
 

@@ -10,20 +10,26 @@ it. Each counts what it did in tickets, and for every frame and every home there
 
 A ticket is noted before what it stands for is submitted, so that a fault in between leaves a wait too many and never
 one too few.
+
+Submitting a copy costs the host more than a small page takes on the link. So what lies side by side in both memories
+goes in one copy, and copies that are submitted together share one signal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from xinfer_lab.device.buffers import Buffer, HostHeap
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.records import Span
+from xinfer_lab.device.records import MAX_NAME, Span
 from xinfer_lab.paging.extent import Extent
 from xinfer_lab.paging.table import PageEntry
 from xinfer_lab.paging.tickets import Tickets
 
-__all__ = ["Transfers"]
+__all__ = ["AND", "Transfers"]
+
+AND = " + "
+"""What stands between the names of extents in the label of a copy that moves several."""
 
 
 class Transfers:
@@ -43,41 +49,65 @@ class Transfers:
         self._filled, self._emptied, self._touched = [0] * frames, [0] * frames, [0] * frames
         self._sent, self._kept = [0] * homes, [0] * homes
 
-    def span(self, entry: PageEntry) -> Span:
-        """The bytes of ``entry`` on the device."""
-        assert entry.frame is not None
-        return self.buffer.span(entry.frame * self.page_bytes, entry.extent.nbytes)
+    def runs(self, entries: Iterable[PageEntry]) -> Iterator[list[PageEntry]]:
+        """``entries``, all in frames, in their order, as runs that one copy can move: each entry of a run is followed,
+        at home and in frames, by the next one, and nothing of its last page is unused.
+        """
+        run: list[PageEntry] = []
+        for entry in entries:
+            if run and not self._follows(run[-1], entry):
+                yield run
+                run = []
+            run.append(entry)
+        if run:
+            yield run
 
-    def home(self, extent: Extent) -> Span:
-        """The bytes of ``extent`` in the host pool."""
-        return self.heap.span(extent.first * self.page_bytes, extent.nbytes)
+    def _follows(self, before: PageEntry, after: PageEntry) -> bool:
+        extent = before.extent
+        return (
+            after.extent.first == extent.first + extent.pages
+            and after.frames.start == before.frames.stop
+            and extent.nbytes == extent.pages * self.page_bytes
+        )
 
-    def bring(self, extent: Extent, frame: int) -> None:
-        """Copy ``extent`` from its home into the frames from ``frame`` on, which nobody may be given meanwhile.
+    def bring(self, run: Sequence[PageEntry]) -> None:
+        """Copy ``run`` (see `runs`) from home into its frames, in one copy.
 
         `sent` signals after it, and after all others that were submitted since the last time.
         """
-        frames, queue = range(frame, frame + extent.pages), self.arrived.queue
+        frames, homes, queue = _frames(run), _homes(run), self.arrived.queue
         self.done.hold(queue, _last(self._touched, frames))
-        self.saved.hold(queue, max(_last(self._emptied, frames), _last(self._kept, extent.numbers)))
-        _note(self._filled, frames, self.arrived.next)
-        _note(self._sent, extent.numbers, self.arrived.next)
-        there = self.buffer.span(frame * self.page_bytes, extent.nbytes)
-        queue.copy(there, self.home(extent), label=f"bring {extent.name}")
+        self.saved.hold(queue, max(_last(self._emptied, frames), _last(self._kept, homes)))
+        ticket = self.arrived.promise()
+        _note(self._filled, frames, ticket)
+        _note(self._sent, homes, ticket)
+        there, here = self._spans(run)
+        queue.copy(there, here, label=_label("bring", run))
 
     def sent(self) -> None:
         """The copies to the device that were submitted last are waited for together: one signal after all of them."""
         self.arrived.signal()
 
-    def save(self, entry: PageEntry) -> None:
-        """Copy ``entry`` from its frames home."""
-        extent, queue = entry.extent, self.saved.queue
-        self.done.hold(queue, _last(self._touched, entry.frames))
-        self.arrived.hold(queue, _last(self._sent, extent.numbers))
-        _note(self._emptied, entry.frames, self.saved.next)
-        _note(self._kept, extent.numbers, self.saved.next)
-        queue.copy(self.home(extent), self.span(entry), label=f"save {extent.name}")
+    def save(self, run: Sequence[PageEntry]) -> None:
+        """Copy ``run`` (see `runs`) from its frames home, in one copy; `gone` signals after it, as `sent` does."""
+        frames, homes, queue = _frames(run), _homes(run), self.saved.queue
+        self.done.hold(queue, _last(self._touched, frames))
+        self.arrived.hold(queue, _last(self._sent, homes))
+        ticket = self.saved.promise()
+        _note(self._emptied, frames, ticket)
+        _note(self._kept, homes, ticket)
+        there, here = self._spans(run)
+        queue.copy(here, there, label=_label("save", run))
+
+    def gone(self) -> None:
+        """The copies home that were submitted last are waited for together."""
         self.saved.signal()
+
+    def _spans(self, run: Sequence[PageEntry]) -> tuple[Span, Span]:
+        """The bytes of ``run`` on the device, and at home."""
+        first, size = run[0], sum(entry.extent.nbytes for entry in run)
+        there = self.buffer.span(first.frames.start * self.page_bytes, size)
+        return there, self.heap.span(first.extent.first * self.page_bytes, size)
 
     def before_reading(self, entries: Iterable[PageEntry]) -> None:
         """The direct queue goes no further before the copies into these frames are over."""
@@ -85,9 +115,9 @@ class Transfers:
 
     def before_writing(self, entries: Iterable[PageEntry]) -> None:
         """The direct queue goes no further before nothing copies into these frames, or out of them."""
-        frames = [frame for entry in entries for frame in entry.frames]
-        self.arrived.hold(self.done.queue, _last(self._filled, frames))
-        self.saved.hold(self.done.queue, _last(self._emptied, frames))
+        places = [entry.frames for entry in entries]
+        self.arrived.hold(self.done.queue, max(_last(self._filled, frames) for frames in places))
+        self.saved.hold(self.done.queue, max(_last(self._emptied, frames) for frames in places))
 
     def touched(self, entries: Iterable[PageEntry]) -> None:
         """The direct queue has been given its last command on these frames, for now."""
@@ -103,13 +133,27 @@ class Transfers:
     def drain(self) -> None:
         """Block the host until nothing of the pool is in flight."""
         for tickets in (self.arrived, self.saved, self.done):
-            tickets.block(tickets.fence.last_submitted)
+            tickets.block(tickets.last)
 
 
-def _last(tickets: list[int], places: Iterable[int]) -> int:
-    return max(tickets[place] for place in places)
+def _frames(run: Sequence[PageEntry]) -> range:
+    return range(run[0].frames.start, run[-1].frames.stop)
 
 
-def _note(tickets: list[int], places: Iterable[int], ticket: int) -> None:
-    for place in places:
-        tickets[place] = ticket
+def _homes(run: Sequence[PageEntry]) -> range:
+    return range(run[0].extent.first, run[-1].extent.numbers.stop)
+
+
+def _label(verb: str, run: Sequence[PageEntry]) -> str:
+    """The names of what is copied, or of the first and the last where they would be too many to read."""
+    names = [entry.extent.name for entry in run]
+    joined = AND.join(names)
+    return f"{verb} {joined}" if len(joined) <= MAX_NAME else f"{verb} {names[0]} to {names[-1]}"
+
+
+def _last(tickets: list[int], places: range) -> int:
+    return max(tickets[places.start : places.stop])
+
+
+def _note(tickets: list[int], places: range, ticket: int) -> None:
+    tickets[places.start : places.stop] = [ticket] * len(places)

@@ -8,6 +8,7 @@ what PyTorch's caching allocator rounds up.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 
@@ -31,15 +32,21 @@ SLACK = 32 * 1024
 _FLASH_SLOTS = 512
 """Blocks that flash attention takes a GPU to run at once: 2 a multiprocessor, of which no GPU so far has over 256."""
 
+_KEPT = 1024
+"""Works of layers that are remembered: each dispatch asks for its own several times, and all layers of a pass have the
+same."""
+
 
 @dataclass(frozen=True)
 class Work:
-    """`flops`; `bytes_read` and `bytes_written` of device memory; `workspace` in bytes."""
+    """`flops`, of which attention spends `pair_flops` on (query, key) pairs; `bytes_read` and `bytes_written` of device
+    memory; `workspace` in bytes."""
 
     flops: int
     bytes_read: int
     bytes_written: int
     workspace: int
+    pair_flops: int = 0
 
 
 def embed_work(*, batch: int, tokens: int, hidden_size: int, dtype: torch.dtype) -> Work:
@@ -60,6 +67,7 @@ def lm_head_work(*, batch: int, positions: int, hidden_size: int, vocab_size: in
     )
 
 
+@lru_cache(maxsize=_KEPT)
 def decoder_layer_work(
     spec: LayerSpec,
     *,
@@ -83,9 +91,11 @@ def decoder_layer_work(
         bytes_read=first.bytes_read + (weights + hidden_size) * size,
         bytes_written=first.bytes_written,
         workspace=max(first.workspace, SLACK + _rotation(spec, tokens, size) + gated),
+        pair_flops=first.pair_flops,
     )
 
 
+@lru_cache(maxsize=_KEPT)
 def attention_work(
     spec: LayerSpec,
     *,
@@ -109,16 +119,18 @@ def attention_work(
     plan = plan_attention(traits, dtype, spec.head_dim, tokens, position, spec.window)
     span = plan.end_key - plan.first_key
     pairs = attention_pairs(tokens, position, spec.window)
+    pair_flops = 4 * batch * spec.num_attention_heads * spec.head_dim * pairs
     projections = (hidden_size + queries + 2 * keys + 2 * max(queries, keys)) * rows * size
     attention = rows * queries * size + _attention_workspace(spec, plan, batch, tokens, dtype)
     output = (hidden_size + queries) * rows * size
     return Work(
-        flops=2 * rows * matrices + 4 * batch * spec.num_attention_heads * spec.head_dim * pairs,
+        flops=2 * rows * matrices + pair_flops,
         bytes_read=(matrices + vectors + rows * hidden_size + 2 * batch * span * keys) * size,
         bytes_written=(rows * hidden_size + 2 * rows * keys) * size,
         workspace=SLACK
         + _rotation(spec, tokens, size)
         + max(norm_workspace(rows * hidden_size, dtype), projections, attention, output),
+        pair_flops=pair_flops,
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from xinfer_lab.device.gpu_spec import GpuSpec
-from xinfer_lab.device.kernels import Cost
 from xinfer_lab.qwen2 import costs
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layers import layer_spec
 from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.operands import cost_of
 
 __all__ = ["lab_gpu"]
 
@@ -21,5 +21,4 @@ def lab_gpu(config: Qwen2Config, ratio: float, *, position: int = 0, tokens: int
         layer_spec(config, 0), batch=batch, tokens=tokens, position=position, hidden_size=config.hidden_size,
         intermediate_size=config.intermediate_size, dtype=config.dtype,
     )  # fmt: skip
-    cost = Cost(float(work.flops), float(work.bytes_read + work.bytes_written))
-    return GpuSpec.lab(ratio, layer_bytes=layer_layout(config).nbytes, layer_cost=cost)
+    return GpuSpec.lab(ratio, layer_bytes=layer_layout(config).nbytes, layer_cost=cost_of(work))

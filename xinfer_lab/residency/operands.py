@@ -24,7 +24,8 @@ def torch_dtype(view: View) -> torch.dtype:
 
 def cost_of(work: Work, launches: int = 1) -> Cost:
     """What ``work`` costs a device; ``launches``: kernels that torch launches on a GPU for it."""
-    return Cost(float(work.flops), float(work.bytes_read + work.bytes_written), launches)
+    moved = float(work.bytes_read + work.bytes_written)
+    return Cost(float(work.flops), moved, launches, float(work.pair_flops))
 
 
 def want(condition: bool, kernel: str, message: str) -> None:

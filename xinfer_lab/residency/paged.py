@@ -32,7 +32,7 @@ def frames_for(layout: LayerLayout, size: int, page_bytes: int = PAGE_BYTES) -> 
     frames, least = size // page_bytes, LEAST_LAYERS * layer_pages(layout, page_bytes)
     if frames < least:
         raise RequestError(
-            f"a pool of {format_bytes(size)} has {frames} frames of {format_bytes(page_bytes)}, and "
+            f"a pool of {format_bytes(size)} holds {frames} of the pages of {format_bytes(page_bytes)}, and "
             f"{LEAST_LAYERS} layers of {format_bytes(layout.nbytes)} take {least}: choose "
             f"{format_bytes(least * page_bytes)} or more"
         )

@@ -152,8 +152,8 @@ def paged_cache(size: int, policy: str = "belady", page_bytes: int = PAGE_BYTES)
     frames = size // page_bytes
     if frames < LEAST_FRAMES:
         raise RequestError(
-            f"a pool of {format_bytes(size)} has {frames} frames of {format_bytes(page_bytes)}, and a cache needs "
-            f"{LEAST_FRAMES}: choose {format_bytes(LEAST_FRAMES * page_bytes)} or more, or smaller pages"
+            f"a pool of {format_bytes(size)} holds {frames} of the pages of {format_bytes(page_bytes)}, and a cache "
+            f"needs {LEAST_FRAMES}: choose {format_bytes(LEAST_FRAMES * page_bytes)} or more, or smaller pages"
         )
 
     def make(device: Device, shape: CacheShape) -> KVCache:

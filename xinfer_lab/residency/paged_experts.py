@@ -168,7 +168,7 @@ def paged_experts(
         pages, frames = each * len(expert_layers(config)) * config.experts.num_experts, size // page_bytes
         if frames < LEAST_EXPERTS * each:
             raise RequestError(
-                f"a pool of {format_bytes(size)} has {frames} frames of {format_bytes(page_bytes)}, and "
+                f"a pool of {format_bytes(size)} holds {frames} of the pages of {format_bytes(page_bytes)}, and "
                 f"{LEAST_EXPERTS} experts of {format_bytes(nbytes)} take {LEAST_EXPERTS * each}: choose "
                 f"{format_bytes(LEAST_EXPERTS * each * page_bytes)} or more"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from xinfer_lab.device.records import Copy
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.cache import CacheFactory, contiguous_cache
 from xinfer_lab.residency.codec.encoded import EncodedWeights, SizedEncoding
 from xinfer_lab.residency.codec.format import decode_workspace
 from xinfer_lab.residency.errors import RequestError
@@ -23,18 +25,27 @@ from xinfer_lab.residency.placeholder import PlaceholderLayers
 from xinfer_lab.residency.planned import spread
 from xinfer_lab.residency.weights import SizedWeights
 
-__all__ = ["Plan", "PlanTimes", "Shape", "make_plan", "predict"]
+__all__ = ["CACHE_PAGES", "Plan", "PlanTimes", "Shape", "make_plan", "predict"]
+
+CACHE_PAGES = "kv cache, pages"
+"""What a plan calls the device memory of a cache's page pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What the model is to run: ``batch`` sequences with room for ``context`` tokens, at most ``chunk`` tokens of each
-    in a pass, logits of the last ``positions``."""
+    in a pass, logits of the last ``positions``. ``make_cache`` makes the cache, in pages or in one piece."""
 
     context: int
     batch: int = 1
     chunk: int | None = None
     positions: int = 1
+    make_cache: CacheFactory = contiguous_cache
+
+    @property
+    def paged(self) -> bool:
+        """Whether the cache may have to come over the link."""
+        return self.make_cache is not contiguous_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +211,11 @@ def predict(
     config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, encoded: EncodedWeights | None = None
 ) -> tuple[PlanTimes, PlanTimes]:
     """Times of a pass over ``chunk`` tokens (the prefill) and of a later one over a single token, in the middle of a
-    long run.
+    long run; with a cache in pages over the last token of the context, for which all of them have to come.
     """
     tokens = shape.chunk or shape.context
     prefill = _times(config, shape, plan, spec, encoded, tokens, 0)
-    position = min(tokens, shape.context - 1)
+    position = shape.context - 1 if shape.paged else min(tokens, shape.context - 1)
     return prefill, _times(config, shape, plan, spec, encoded, 1, position)
 
 
@@ -217,15 +228,20 @@ def _times(
     tokens: int,
     position: int,
 ) -> PlanTimes:
-    # Two passes more than are looked at: the first is not steady yet, the last has nothing to fetch for a pass after
-    # it.
+    # More passes than are looked at: the first ones are not steady yet, the last has nothing to fetch for a pass after
+    # it. What is in pages takes longer until it goes round.
+    passes = 7 if shape.paged else 3
     ends: list[float] = []
     moved = 0.0
     device = SimulatedDevice(spec, memory=None, check=False)
     with device:
         model = _model(config, shape, device, plan, encoded)
-        model.begin(4)
-        for _ in range(3):
+        if position:
+            for layer in range(config.num_hidden_layers):
+                # The tokens before are in the cache, and were not computed.
+                model.cache.release(layer, 0, position)
+        model.begin(passes + 1)
+        for _ in range(passes):
             model.position = position
             first = len(device.stream)
             model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64))
@@ -235,13 +251,14 @@ def _times(
         model.close()
     device = SimulatedDevice(spec, memory=None, check=False)
     with device:
-        model = _model(config, shape, device, Plan(plan.layers, (), 0, plan.layer_bytes, {}, None))
+        everything = dataclasses.replace(shape, make_cache=contiguous_cache)
+        model = _model(config, everything, device, Plan(plan.layers, (), 0, plan.layer_bytes, {}, None))
         model.position = position
         before = device.now
         model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64))
         resident = device.now - before
         model.close()
-    return PlanTimes(ends[2] - ends[1], resident, moved)
+    return PlanTimes(ends[-1] - ends[-2], resident, moved)
 
 
 def _model(
@@ -250,7 +267,7 @@ def _model(
     factory = planned_layers(plan, encoded=encoded)
     return QwenModel(
         SizedWeights(config), device, factory, batch=shape.batch, context=shape.context, chunk=shape.chunk,
-        positions=shape.positions, host_embedding=plan.host_embedding,
+        positions=shape.positions, host_embedding=plan.host_embedding, make_cache=shape.make_cache,
     )  # fmt: skip
 
 
@@ -259,7 +276,7 @@ def _always(config: Qwen2Config, shape: Shape, host_embedding: bool) -> dict[str
     device = SimulatedDevice(_ANY_GPU, memory=None, check=False)
     model = QwenModel(
         SizedWeights(config), device, PlaceholderLayers, batch=shape.batch, context=shape.context, chunk=shape.chunk,
-        positions=shape.positions, host_embedding=host_embedding,
+        positions=shape.positions, host_embedding=host_embedding, make_cache=shape.make_cache,
     )  # fmt: skip
     for tokens, position in ((model.chunk, 0), (model.chunk, model.context - model.chunk), (1, model.context - 1)):
         model.reset()
@@ -268,10 +285,13 @@ def _always(config: Qwen2Config, shape: Shape, host_embedding: bool) -> dict[str
     always: dict[str, int] = {}
     for holder, size in device.memory.use().holders.items():
         if not holder.startswith("slot["):
-            name = "kv cache" if holder.startswith("kv[") else holder
+            name = next((name for start, name in _CACHES.items() if holder.startswith(start)), holder)
             always[name] = always.get(name, 0) + size
     always.setdefault(WORKSPACE, 0)
     return always
 
 
 _ANY_GPU = GpuSpec("any", 2**62, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0)
+
+_CACHES = {"kv[": "kv cache", "kv.pool": CACHE_PAGES, "kv.gathered": "kv cache, one layer gathered"}
+"""What a plan calls the buffers of a cache, by the beginnings of their names."""

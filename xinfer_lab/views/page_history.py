@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import Copy, Dispatch, Record, Span
+from xinfer_lab.paging.transfers import AND
 
 __all__ = ["FrameContent", "PageUse", "page_history"]
 
@@ -47,8 +48,8 @@ def page_history(
     """Each use of the frames in the buffer called ``pool``, in issue order; commands in a row on the same frames, with
     no copy between them, are one use.
 
-    A page's name is read from the label of the copy that brought it. ``kernels`` say which of them write; a kernel that
-    they do not hold counts as reading.
+    A page's name is read from the label of the copy that brought it, alone or with others. ``kernels`` say which of
+    them write; a kernel that they do not hold counts as reading.
     """
     contents: dict[int, FrameContent] = {}
     uses: list[PageUse] = []
@@ -57,14 +58,14 @@ def page_history(
     for index, record in enumerate(stream):
         match record:
             case Copy() if record.dst.buffer == pool:
-                name = _name(record)
-                fetched.append(name)
-                for frame in _frames(record.dst, page_bytes):
-                    contents[frame] = FrameContent(name)
+                for name, places in _moved(record, record.dst, page_bytes):
+                    fetched.append(name)
+                    contents |= dict.fromkeys(places, FrameContent(name))
             case Copy() if record.src.buffer == pool:
-                saved.append(_name(record))
-                for frame in _frames(record.src, page_bytes):
-                    contents[frame] = replace(contents.get(frame, FrameContent(NEW)), dirty=False, name=saved[-1])
+                for name, places in _moved(record, record.src, page_bytes):
+                    saved.append(name)
+                    for frame in places:
+                        contents[frame] = replace(contents.get(frame, FrameContent(NEW)), dirty=False, name=name)
             case Dispatch():
                 frames = _used(record, pool, page_bytes)
                 if not frames:
@@ -82,6 +83,16 @@ def page_history(
                         held = contents[frame]
                         contents[frame] = replace(held, used=True, dirty=held.dirty or frame in written)
     return tuple(uses)
+
+
+def _moved(record: Copy, span: Span, page_bytes: int) -> list[tuple[str, range]]:
+    """What was copied, by name, with the frames of each: a copy may move several pages side by side."""
+    name, frames = _name(record), _frames(span, page_bytes)
+    names = name.split(AND)
+    # Only single pages tell by their number who lies where.
+    if len(names) != len(frames):
+        return [(name, frames)]
+    return [(one, range(frame, frame + 1)) for one, frame in zip(names, frames, strict=True)]
 
 
 def _name(record: Copy) -> str:

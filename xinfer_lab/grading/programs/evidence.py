@@ -121,14 +121,14 @@ class Evidence:
         return 0
 
     def replay(self, schedule: str = "timed") -> Replayed:
-        """Run the stream on a device of one's own, in check mode, under the case's budget, with one's own weights and
-        in the order of ``schedule``.
+        """Run the stream on a device of one's own, under the case's budget, with one's own weights and in the order of
+        ``schedule``; fresh memory is poisoned, but hazards are what `findings` says.
 
         Raises a `DeviceError` for what no device could do, `OutOfDeviceMemory` among them.
         """
         case: ProgramCase = self.case
         seen: list[tuple[HostRead, torch.Tensor]] = []
-        device = EmulatedDevice(memory=case.memory, schedule=schedule)
+        device = EmulatedDevice(memory=case.memory, schedule=schedule, check=False, poison=True)
         device.sources.mount(case.weights())
 
         def keep(_: int, record: HostRead, raw: torch.Tensor) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import linecache
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +104,7 @@ def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:
             if name.startswith("your "):
                 path, _, number = record.where.rpartition(":")
                 lines[name] = linecache.getline(path, int(number)).strip()[:200]
-        records.append(record_to_dict(dataclasses.replace(record, where=names[record.where])))
+        records.append({**record_to_dict(record), "where": names[record.where]})
     return {**CommandStream(inputs=stream.inputs).to_dict(), "records": records}, lines
 
 

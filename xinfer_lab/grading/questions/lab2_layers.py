@@ -70,15 +70,18 @@ class LayerScript:
 
 
 def layer_scripts(random: Random) -> list[Case]:
-    """Three models; layers in no order, some of them again."""
+    """Three models; layers in no order, and a last one that its slot holds already: it is uploaded all the same."""
     cases = []
     for slots, count in ((2, 6), (3, 8), (random.choice((2, 3, 4)), 7)):
         layers = random.randint(4, 6)
         model = ModelCase.draw(random, layers=layers, pool=slots, steps=1)
         order: list[tuple[int, int]] = []
-        for _ in range(count):
+        for _ in range(count - 1):
             free = [slot for slot in range(slots) if not order or slot != order[-1][1]]
             order.append((random.randrange(layers), random.choice(free)))
+        held = {slot: layer for layer, slot in order}
+        slot = random.choice([slot for slot in held if slot != order[-1][1]])
+        order.append((held[slot], slot))
         script = LayerScript(model, tuple(order))
         told = ", ".join(f"{layer} to slot {slot}" for layer, slot in order)
         cases.append(Case(f"layers {told}; {model.dtype}", script.inputs()))

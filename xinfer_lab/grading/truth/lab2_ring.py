@@ -84,6 +84,15 @@ def _newest(evidence: Evidence, index: int) -> int:
     return max(values, default=0)
 
 
+def _waits_for_untold(evidence: Evidence) -> bool:
+    """Whether one of the host's waits is for a value that retire was not told, and that is not the newest either."""
+    return isinstance(evidence.case, UploadScript) and any(
+        record.value not in (*evidence.case.values, _newest(evidence, index))
+        for index, record in enumerate(evidence.stream)
+        if isinstance(record, HostWait) and record.fence == "copied"
+    )
+
+
 def _told_last(evidence: Evidence, index: int) -> int:
     """The newest value that ``retire`` was told before record ``index``."""
     told = [call.values[0] for call in evidence.calls if call.name == "retire" and call.begin <= index and call.values]
@@ -237,7 +246,8 @@ RING_MISCONCEPTIONS = (
         lambda evidence, fault: (
             fault.kind == "waits-too-long"
             and isinstance(evidence.case, UploadScript)
-            and _waited_value(evidence, fault) not in (*evidence.case.values, _newest(evidence, fault.records[0]))
+            and _waits_for_untold(evidence)
+            and _waited_value(evidence, fault) not in evidence.case.values
         ),
     ),
     Named(
