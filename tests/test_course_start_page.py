@@ -92,7 +92,8 @@ def test_points_and_the_next_section_follow_from_outcomes() -> None:
 def test_a_finished_lab_says_so_and_one_not_begun_too() -> None:
     outcomes = {name: True for name in _pieces("lab2-copy-queue")}
     page = render(labs_in(ROOT / "labs", outcomes), base_url="/")
-    assert "30 of 30 points. All checks passed." in page and "0 of 31 points. Not begun yet." in page
+    assert "30 of 30 points, and 3 for what a person reads. All checks passed." in page
+    assert "0 of 31 points, and 3 for what a person reads. Not begun yet." in page
 
 
 def _pieces(folder: str) -> list[str]:
@@ -104,8 +105,8 @@ def test_the_page_loads_nothing_and_leads_to_each_notebook_below_the_server() ->
     page = render(labs_in(ROOT / "labs", {}), base_url="/hub/")
     assert re.findall(r"(?:src|href|url)=?[(\"']*(?:https?:)?//", page) == []
     links = re.findall(r'href="([^"]+)"', page)
-    assert links[1] == "/hub/lab/tree/lab1-residency/residency.ipynb"
-    assert all(link.startswith("/hub/lab") for link in links[1:])
+    assert links[1] == "/hub/doc/workspaces/lab1-residency/tree/lab1-residency/residency.ipynb"
+    assert all(link.startswith(("/hub/doc/", "/hub/lab")) for link in links[1:])
 
 
 def test_titles_are_text_and_unreadable_notebooks_are_left_out(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_titles_are_text_and_unreadable_notebooks_are_left_out(tmp_path: Path) -
     labs = labs_in(tmp_path, {})
     assert [lab.path for lab in labs] == ["a/my lab.ipynb"]
     page = render(labs, base_url="/")
-    assert "A &lt;b&gt;lab&lt;/b&gt; &amp; more" in page and "/lab/tree/a/my%20lab.ipynb" in page
+    assert "A &lt;b&gt;lab&lt;/b&gt; &amp; more" in page and "/doc/workspaces/a/tree/a/my%20lab.ipynb" in page
     assert "There is no lab in this folder." in render(labs_in(tmp_path / "absent", {}), base_url="/")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,10 @@ def test_a_misconception_that_does_not_explain_every_case_is_not_named() -> None
 def test_two_misconceptions_at_once_are_both_named() -> None:
     report = verify(data(15, 17, 21))
     assert report.misconception and report.misconception.name == "One more; and Ten more"
+    # As for a count of bytes: one of its factors twice wrong, another three times.
+    twice, thrice = WrongModel("Twice", "", lambda i: 4 * i["x"]), WrongModel("Thrice", "", lambda i: 6 * i["x"])
+    report = verify(data(24, 36, 60), judge=replace(JUDGE, wrong=(twice, thrice)))
+    assert report.misconception and report.misconception.name == "Twice; and Thrice"
 
 
 @pytest.mark.parametrize(
