@@ -206,5 +206,5 @@ def _article(lab: LabProgress, base_url: str) -> str:
 
 
 def _workspace(path: str) -> str:
-    """A lab's own workspace: the notebook alone, with the whole window's width, and no other lab's notebook beside it."""
+    """A lab's own workspace: the notebook alone, with the whole window's width, and no other lab beside it."""
     return re.sub(r"[^A-Za-z0-9]+", "-", path.rpartition("/")[0]).strip("-") or "lab"

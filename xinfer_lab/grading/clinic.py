@@ -116,8 +116,9 @@ def admit(
     """Stream a small model by ``patient`` and write its chart.
 
     A model of ``layers`` layers is run for ``passes`` passes through ``pool`` slots, with ``spare`` slots more;
-    computing a layer takes
-    ``computing`` times its transfer; it is run once under each of ``schedules`` (see `open_schedule`). Blocks for a fraction of a second. Raises whatever ``patient`` raises.
+    computing a layer takes ``computing`` times its transfer. It is run once under each of ``schedules`` (see
+    `open_schedule`); findings and picture are those of the first. Blocks for a fraction of a second.
+    Raises whatever ``patient`` raises.
     """
     case = ModelCase.draw(Random(4), layers=layers, pool=pool, steps=passes, slots=pool + spare, dtype="float32")
     name = getattr(patient, "__name__", "patient")
