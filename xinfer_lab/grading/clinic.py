@@ -32,7 +32,7 @@ from xinfer_lab.views.timeline_svg import timeline_svg
 __all__ = ["Chart", "admit"]
 
 _LEFT = "text-align:left"
-_PRE = "white-space:pre;overflow-x:auto"
+_PRE = "white-space:pre;overflow-x:auto;margin:0;font-size:var(--jp-code-font-size,13px)"
 
 SCHEDULES = ("timed", "copies_first", "copies_last")
 """Three of the orders that a GPU may choose."""
