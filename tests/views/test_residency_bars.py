@@ -102,8 +102,6 @@ def test_no_budget_runs_through_a_total_and_no_label_is_cut():
 def test_no_budget_s_line_runs_through_a_part_s_words():
     picture = residency_bars([RESIDENT], title="t", budgets={"laptop": 6 * GIB, "card": 7 * GIB})
     lines = [float(line.get("d").split(",")[0][1:]) for line in of_class(parsed(picture), "budget")]
-    label = next(
-        t for t in parsed(picture).iter("{http://www.w3.org/2000/svg}text") if "layers 12" in (t.text or "")
-    )
+    label = next(t for t in parsed(picture).iter("{http://www.w3.org/2000/svg}text") if "layers 12" in (t.text or ""))
     half = text_width(label.text, 13.0) / 2
     assert not any(abs(float(label.get("x")) - line) < half for line in lines)
