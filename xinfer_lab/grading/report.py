@@ -11,9 +11,9 @@ from typing import Any
 __all__ = ["Drawing", "Misconception", "Report"]
 
 
-WIDTH = 76
-"""Characters of a line of a report's text, labels aside: with them it fits a notebook beside an open file browser,
-which would break longer lines inside words."""
+WIDTH = 64
+"""Characters of a line of a report's text, labels aside: with them it fits a notebook in a window of 800 pixels, where
+longer lines would be broken once more, under the labels."""
 
 _HEAD = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:nowrap"
 _CELL = "text-align:left;white-space:pre-wrap;font-family:monospace"
