@@ -170,15 +170,16 @@ def render(labs: list[LabProgress], *, base_url: str) -> str:
         f"{articles}"
         '<p class="muted">Points are those whose checks passed the last time that you ran them here. Your work is '
         "marked anew when you hand it in, and a written answer is read by a person.</p>"
-        '<p class="muted">A lab opens by itself in a tab; Ctrl+B (on a Mac, Command+B) shows the list of files beside '
-        "it.</p>"
+        '<p class="muted">Each lab opens in a tab of its own; Ctrl+B (on a Mac, Command+B) shows the list of files '
+        "beside it.</p>"
         f'<p><a href="{escape(base_url)}lab" target="jupyterlab">JupyterLab with all files</a></p>'
         f"</main><script>{_SCRIPT}</script></body></html>"
     )
 
 
 def _article(lab: LabProgress, base_url: str) -> str:
-    link = escape(f"{base_url}doc/workspaces/{_workspace(lab.path)}/tree/{quote(lab.path)}")
+    workspace = _workspace(lab.path)
+    link = escape(f"{base_url}doc/workspaces/{workspace}/tree/{quote(lab.path)}")
     passed, points = f"{lab.passed:g}", f"{lab.points:g}"
     written = f", and {lab.by_hand:g} for what a person reads" if lab.by_hand else ""
     share = 100 * lab.passed / lab.points if lab.points else 0.0
@@ -195,7 +196,7 @@ def _article(lab: LabProgress, base_url: str) -> str:
     )
     return (
         f"<article><header><h2>{escape(lab.title)}</h2>"
-        f'<a href="{link}" target="jupyterlab" aria-label="{word}: {escape(lab.title)}">{word}</a></header>'
+        f'<a href="{link}" target="{workspace}" aria-label="{word}: {escape(lab.title)}">{word}</a></header>'
         f'<div class="bar" role="progressbar" aria-label="{escape(lab.title)}: points" aria-valuemin="0" '
         f'aria-valuemax="{points}" aria-valuenow="{passed}"><span style="width:{share:.1f}%"></span></div>'
         f"<p>{passed} of {points} points{written}. {then}</p>"
