@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from random import Random
-from textwrap import wrap
 
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.emulated import EmulatedDevice
@@ -20,6 +19,7 @@ from xinfer_lab.grading.programs.evidence import reference_logits
 from xinfer_lab.grading.programs.model_case import ModelCase
 from xinfer_lab.grading.programs.record import portable_place
 from xinfer_lab.grading.programs.rules import telling_hazard
+from xinfer_lab.grading.report import folded
 from xinfer_lab.residency.parity import compare_logits, parity_line
 from xinfer_lab.residency.stepped import RunStep, SteppedModel, step_ring
 from xinfer_lab.views.order_strip import order_strip
@@ -99,7 +99,7 @@ class Chart:
             for schedule, line in self.runs
         )
         head = f"<strong>{escape(self.patient)}</strong>: {self._counts()}"
-        report = f'<pre tabindex="0" style="{_PRE}">{escape(_wrapped(self.report) or "No finding.")}</pre>'
+        report = f'<pre tabindex="0" style="{_PRE}">{escape(folded(self.report, _WRAP) or "No finding.")}</pre>'
         return f"<p>{head}</p><table>{rows}</table>{report}{self.picture.html()}"
 
 
@@ -180,17 +180,6 @@ def _picture(name: str, device: EmulatedDevice, spare: int) -> Picture:
         log = state_log(stream, buffer, KERNELS)
         return state_strip(log[:7], title=f"{name}: the states of {buffer}")
     return slot_map(stream, title=f"{name}: which layer is in which slot")
-
-
-def _wrapped(report: str) -> str:
-    """``report`` with its sentences in lines that fit a notebook; the picture below them, made of letters, as it is."""
-    told, gap, drawn = report.partition("\n\n")
-    lines = [
-        part
-        for line in told.splitlines()
-        for part in wrap(line, _WRAP, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
-    ]
-    return "\n".join(lines) + gap + drawn
 
 
 def _last_slot(device: EmulatedDevice) -> str:
