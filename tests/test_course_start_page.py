@@ -7,13 +7,14 @@ import os
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.notebooks import SOLUTIONS, read, submission
 from tests.project import ROOT
 from xinfer_lab.course.start_page import labs_in, render
-from xinfer_lab.course.student_server import validate
+from xinfer_lab.course.student_server import _load_jupyter_server_extension, validate
 from xinfer_lab.grading import CheckFailed, check
 from xinfer_lab.grading.progress import VARIABLE, note_outcome, read_outcomes
 
@@ -92,7 +93,8 @@ def test_points_and_the_next_section_follow_from_outcomes() -> None:
 def test_a_finished_lab_says_so_and_one_not_begun_too() -> None:
     outcomes = {name: True for name in _pieces("lab2-copy-queue")}
     page = render(labs_in(ROOT / "labs", outcomes), base_url="/")
-    assert "30 of 30 points. All checks passed." in page and "0 of 31 points. Not begun yet." in page
+    assert "30 of 30 points, and 3 for what a person reads. All checks passed." in page
+    assert "0 of 31 points, and 3 for what a person reads. Not begun yet." in page
 
 
 def _pieces(folder: str) -> list[str]:
@@ -104,8 +106,8 @@ def test_the_page_loads_nothing_and_leads_to_each_notebook_below_the_server() ->
     page = render(labs_in(ROOT / "labs", {}), base_url="/hub/")
     assert re.findall(r"(?:src|href|url)=?[(\"']*(?:https?:)?//", page) == []
     links = re.findall(r'href="([^"]+)"', page)
-    assert links[1] == "/hub/lab/tree/lab1-residency/residency.ipynb"
-    assert all(link.startswith("/hub/lab") for link in links[1:])
+    assert links[1] == "/hub/doc/workspaces/lab1-residency/tree/lab1-residency/residency.ipynb"
+    assert all(link.startswith(("/hub/doc/", "/hub/lab")) for link in links[1:])
 
 
 def test_titles_are_text_and_unreadable_notebooks_are_left_out(tmp_path: Path) -> None:
@@ -119,8 +121,23 @@ def test_titles_are_text_and_unreadable_notebooks_are_left_out(tmp_path: Path) -
     labs = labs_in(tmp_path, {})
     assert [lab.path for lab in labs] == ["a/my lab.ipynb"]
     page = render(labs, base_url="/")
-    assert "A &lt;b&gt;lab&lt;/b&gt; &amp; more" in page and "/lab/tree/a/my%20lab.ipynb" in page
+    assert "A &lt;b&gt;lab&lt;/b&gt; &amp; more" in page and "/doc/workspaces/a/tree/a/my%20lab.ipynb" in page
     assert "There is no lab in this folder." in render(labs_in(tmp_path / "absent", {}), base_url="/")
+
+
+def test_jupyterlab_finds_the_labs_style_after_one_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "kept")
+    searched = ["own", "jupyter_server's"]
+    app = SimpleNamespace(
+        settings={"static_custom_path": searched, "base_url": "/"}, add_handlers=lambda pattern, handlers: None
+    )
+    _load_jupyter_server_extension(
+        SimpleNamespace(web_app=app, root_dir="labs", config_file_paths=[str(ROOT / "config" / "jupyter")])
+    )
+    assert (searched[0], searched[-1]) == ("own", "jupyter_server's")
+    found = [Path(folder) / "custom.css" for folder in searched if (Path(folder) / "custom.css").is_file()]
+    assert found == [ROOT / "config" / "jupyter" / "custom" / "custom.css"]
+    assert json.loads((ROOT / "config/jupyter/jupyter_lab_config.json").read_text("utf-8"))["LabApp"]["custom_css"]
 
 
 def test_validate_names_the_checks_that_fail_and_keeps_its_hands_off_the_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.device_programs import SCHEDULES, Ring, emulated, floats
 from xinfer_lab.device.emulated import EmulatedDevice
-from xinfer_lab.device.records import HostWait
+from xinfer_lab.device.records import Copy, HostWait
 from xinfer_lab.device.schedules import Step, open_schedule
 
 
@@ -267,3 +267,23 @@ def test_a_host_wait_is_recorded_even_if_it_need_not_wait():
     fence.wait(1)
     fence.wait(1)
     assert sum(isinstance(record, HostWait) for record in device.stream) == 2
+
+
+def test_the_order_names_each_record_of_the_queues_once_where_it_was_done() -> None:
+    orders = {}
+    for schedule in ("copies_first", "copies_last"):
+        device = EmulatedDevice(schedule=schedule)
+        staging, buffer, other = (
+            device.create_upload_heap(256, "staging"),
+            device.create_buffer(256, "buffer"),
+            device.create_buffer(256, "other"),
+        )
+        staging.write(0, bytes(256))
+        device.direct_queue.copy(other, staging)
+        device.copy_queue.copy(buffer, staging)
+        assert device.order == (), "nothing runs before the host waits"
+        device.wait_idle()
+        copies = [n for n, record in enumerate(device.stream) if isinstance(record, Copy)]
+        assert len(set(device.order)) == len(device.order)
+        orders[schedule] = [n - copies[0] for n in device.order if n in copies]
+    assert orders == {"copies_first": [1, 0], "copies_last": [0, 1]}

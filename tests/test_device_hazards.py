@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.device_streams import Script, kernels
 from xinfer_lab.device.errors import FenceError, KernelError
+from xinfer_lab.device.hazard_report import place
 from xinfer_lab.device.hazards import HAZARD_KINDS, HazardChecker, find_hazards
 from xinfer_lab.device.journal import MissingEdge
 from xinfer_lab.device.ordering import Ordering
@@ -841,3 +842,10 @@ def test_every_kind_of_record_can_stand_in_a_picture():
     assert hazard.headline == "use after free: the barrier on the direct queue uses x, but x was freed in record 2"
     assert isinstance(hazard.second_record, Transition)
     assert "assume x in COMMON" in hazard.report()
+
+
+@pytest.mark.parametrize("where", ["/x/ipykernel_17/123456.py:9", r"C:\Temp\ipykernel_17\123456.py:9"])
+def test_a_report_calls_a_notebook_s_line_the_reader_s_own_and_a_file_by_its_name(where):
+    assert place(Signal(queue="copy", fence="f", value=1, where=where)) == "your line 9"
+    assert place(Signal(queue="copy", fence="f", value=1, where="ipykernel_17.py:9")) == "ipykernel_17.py:9"
+    assert place(Signal(queue="copy", fence="f", value=1, where="")) == "source line unknown"

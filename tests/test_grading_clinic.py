@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from random import Random
 
 import pytest
@@ -61,6 +62,27 @@ def test_a_broken_patient_shows_its_own_finding(function: str, hazards: bool, st
     )
     html = chart._repr_html_()
     assert "<img" in html and "alt=" in html
+
+
+def test_a_schedule_s_order_shows_the_hazard_where_the_numbers_are_wrong_and_only_there() -> None:
+    chart = admit(run(BROKEN["ordering"])["ordering"], schedules=("timed", "copies_first", "copies_last", "random(3)"))
+    assert [schedule for schedule, _ in chart.runs] == list(chart.orders)
+    for schedule, line in chart.runs:
+        early = ", too early" in chart.order(schedule).alt
+        assert early == (not line.endswith("= 0")), schedule
+    done = {record for record, entry in enumerate(chart.stream) if isinstance(entry, Copy)}
+    assert all(done <= set(order) for order in chart.orders.values()), "each copy was done, and is said once"
+    with pytest.raises(KeyError):
+        chart.order("random(4)")
+
+
+def test_a_chart_s_sentences_fit_a_notebook_and_its_drawing_keeps_its_lines() -> None:
+    chart = admit(run(BROKEN["ordering"])["ordering"])
+    told, _, drawn = chart.report.partition("\n\n")
+    shown = unescape(chart._repr_html_())
+    assert max(map(len, told.splitlines())) > 80 and drawn in shown
+    start = shown.index(told[:20])
+    assert all(len(line) <= 80 for line in shown[start : shown.index(drawn)].splitlines())
 
 
 def test_four_layers_hide_a_wrong_wrap_from_two_slots_and_five_do_not() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,10 @@ def test_a_misconception_that_does_not_explain_every_case_is_not_named() -> None
 def test_two_misconceptions_at_once_are_both_named() -> None:
     report = verify(data(15, 17, 21))
     assert report.misconception and report.misconception.name == "One more; and Ten more"
+    # As for a count of bytes: one of its factors twice wrong, another three times.
+    twice, thrice = WrongModel("Twice", "", lambda i: 4 * i["x"]), WrongModel("Thrice", "", lambda i: 6 * i["x"])
+    report = verify(data(24, 36, 60), judge=replace(JUDGE, wrong=(twice, thrice)))
+    assert report.misconception and report.misconception.name == "Twice; and Thrice"
 
 
 @pytest.mark.parametrize(
@@ -302,3 +307,13 @@ def test_what_a_passed_program_is_told_may_depend_on_how_all_its_cases_were_run(
     judge = ProgramJudge((), lambda found: f"{[len(one.stream) > 10 for one in found]}")
     report = verify_program(piece.name, judge, cases, data)
     assert report.passed and report.headline == "[True, True]"
+
+
+def test_a_report_within_a_report_keeps_its_picture_and_folds_its_sentences() -> None:
+    drawn = "     record  copy " + " " * 60 + "| <== first"
+    words = "read after write: " + "the direct queue reads it while the copy queue may still be writing it. " * 2
+    shown = str(Report("lab0.double", False, "A race.", got=f"{words}\n  first    record 1\n\n{drawn}")).splitlines()
+    assert any(line.endswith(drawn) for line in shown)
+    assert all(len(line) <= 80 for line in shown if "record  copy" not in line)
+    columns = "a " * 50 + "\n" + "b " * 50
+    assert columns.splitlines()[1].strip() in str(Report("lab0.double", False, "Columns.", got=columns))

@@ -102,8 +102,7 @@ def study(page: Page, course: Course, source: Path, artefacts: Path) -> Study:
     expect(verdict).to_contain_text(re.compile("not yet|passed"))
     # JupyterLab shows the last cell when all have been handed in; only then is there time to look at another.
     expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle")
-    verdict.scroll_into_view_if_needed()
-    expect(verdict).to_be_in_viewport()
+    bring(verdict)
     seen.check_failed = verdict.text_content() or ""
     shot("check-failed")
 
@@ -114,8 +113,7 @@ def study(page: Page, course: Course, source: Path, artefacts: Path) -> Study:
     page.keyboard.press("Shift+Enter")
     page.keyboard.press("Shift+Enter")
     expect(verdict).to_contain_text("passed")
-    verdict.scroll_into_view_if_needed()
-    expect(verdict).to_be_in_viewport()
+    bring(verdict)
     seen.check_passed = verdict.text_content() or ""
     shot("check-passed")
 
@@ -150,6 +148,17 @@ def study(page: Page, course: Course, source: Path, artefacts: Path) -> Study:
     dialog.get_by_role("button", name="OK").click()
     expect(button).to_contain_text("Validate")
     return seen
+
+
+def bring(target: Locator) -> None:
+    """Scroll to ``target``, again if need be: cells above it grow while they are drawn for the first time."""
+    for _ in range(PATIENCE):
+        target.scroll_into_view_if_needed()
+        try:
+            return expect(target).to_be_in_viewport(timeout=1000)
+        except AssertionError:
+            continue
+    expect(target).to_be_in_viewport()
 
 
 def named(control: Locator) -> bool:

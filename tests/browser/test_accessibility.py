@@ -67,7 +67,7 @@ def test_the_start_page_can_be_read_by_everybody_and_shows_progress(
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Go on: Lab 1: Residency").focus()
         page.keyboard.press("Enter")
-    assert "/lab/tree/lab1-residency/residency.ipynb" in opened.value.url
+    assert "/tree/lab1-residency/residency.ipynb" in opened.value.url
     assert (watched.complaints, watched.foreign) == ([], [])
     opened.value.close()
     page.close()

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from tests.views.xml_rules import of_class, parsed, words
 from xinfer_lab.views.residency_bars import ResidencyBar, residency_bars
+from xinfer_lab.views.svg import text_width
 
 GIB = 2**30
 RESIDENT = ResidencyBar("all resident", {"embedding": GIB, "layers": 12 * GIB, "KV cache": GIB // 2})
@@ -96,3 +97,11 @@ def test_no_budget_runs_through_a_total_and_no_label_is_cut():
     (total,) = (item for item in root.iter() if item.text == "7.50 GiB")
     assert float(total.get("x")) > line
     assert not any("…" in (item.text or "") for item in root.iter())
+
+
+def test_no_budget_s_line_runs_through_a_part_s_words():
+    picture = residency_bars([RESIDENT], title="t", budgets={"laptop": 6 * GIB, "card": 7 * GIB})
+    lines = [float(line.get("d").split(",")[0][1:]) for line in of_class(parsed(picture), "budget")]
+    label = next(t for t in parsed(picture).iter("{http://www.w3.org/2000/svg}text") if "layers 12" in (t.text or ""))
+    half = text_width(label.text, 13.0) / 2
+    assert not any(abs(float(label.get("x")) - line) < half for line in lines)

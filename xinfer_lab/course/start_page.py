@@ -61,6 +61,11 @@ class LabProgress:
         return sum(sum(task.points) for task in self.tasks if not task.by_hand)
 
     @property
+    def by_hand(self) -> float:
+        """Points that a person gives."""
+        return sum(sum(task.points) for task in self.tasks if task.by_hand)
+
+    @property
     def passed(self) -> float:
         """Points whose checks passed."""
         return sum(task.passed for task in self.tasks)
@@ -165,15 +170,18 @@ def render(labs: list[LabProgress], *, base_url: str) -> str:
         f"{articles}"
         '<p class="muted">Points are those whose checks passed the last time that you ran them here. Your work is '
         "marked anew when you hand it in, and a written answer is read by a person.</p>"
-        '<p class="muted">On a narrow screen, Ctrl+B (on a Mac, Command+B) hides the list of files beside a lab.</p>'
+        '<p class="muted">Each lab opens in a tab of its own; Ctrl+B (on a Mac, Command+B) shows the list of files '
+        "beside it.</p>"
         f'<p><a href="{escape(base_url)}lab" target="jupyterlab">JupyterLab with all files</a></p>'
         f"</main><script>{_SCRIPT}</script></body></html>"
     )
 
 
 def _article(lab: LabProgress, base_url: str) -> str:
-    link = escape(f"{base_url}lab/tree/{quote(lab.path)}")
+    workspace = _workspace(lab.path)
+    link = escape(f"{base_url}doc/workspaces/{workspace}/tree/{quote(lab.path)}")
     passed, points = f"{lab.passed:g}", f"{lab.points:g}"
+    written = f", and {lab.by_hand:g} for what a person reads" if lab.by_hand else ""
     share = 100 * lab.passed / lab.points if lab.points else 0.0
     if lab.next is None:
         word, then = "Look again", "All checks passed."
@@ -188,11 +196,16 @@ def _article(lab: LabProgress, base_url: str) -> str:
     )
     return (
         f"<article><header><h2>{escape(lab.title)}</h2>"
-        f'<a href="{link}" target="jupyterlab" aria-label="{word}: {escape(lab.title)}">{word}</a></header>'
+        f'<a href="{link}" target="{workspace}" aria-label="{word}: {escape(lab.title)}">{word}</a></header>'
         f'<div class="bar" role="progressbar" aria-label="{escape(lab.title)}: points" aria-valuemin="0" '
         f'aria-valuemax="{points}" aria-valuenow="{passed}"><span style="width:{share:.1f}%"></span></div>'
-        f"<p>{passed} of {points} points. {then}</p>"
+        f"<p>{passed} of {points} points{written}. {then}</p>"
         "<details><summary>Each section</summary><table><thead><tr>"
         '<th scope="col">section</th><th scope="col">state</th><th scope="col">points</th>'
         f"</tr></thead><tbody>{rows}</tbody></table></details></article>"
     )
+
+
+def _workspace(path: str) -> str:
+    """A lab's own workspace: the notebook alone, with the whole window's width, and no other lab beside it."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", path.rpartition("/")[0]).strip("-") or "lab"

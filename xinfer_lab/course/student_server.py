@@ -88,6 +88,8 @@ def _load_jupyter_server_extension(server: Any) -> None:
     app.settings["xinfer_lab_labs"] = server.root_dir
     # Kernels inherit it: that is how checks know where to keep what they said.
     os.environ.setdefault(VARIABLE, str(Path(server.root_dir).resolve().parent / PROGRESS))
+    # The style of the labs, after one of the user's own. JupyterLab's handler has this very list.
+    app.settings["static_custom_path"][1:1] = [os.path.join(folder, "custom") for folder in server.config_file_paths]
     handlers = {START: StartPage, "assignments/validate": Validate, "nbgrader_version": Version}
     base = app.settings["base_url"]
     app.add_handlers(".*$", [(url_path_join(base, pattern), handler) for pattern, handler in handlers.items()])

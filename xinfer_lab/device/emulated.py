@@ -80,6 +80,7 @@ class EmulatedDevice(Device):
         self._memory: dict[str, torch.Tensor] = {}
         self._pending: dict[str, deque[_Pending]] = {}
         self._fences: dict[str, int] = {}
+        self._taken: dict[int, None] = {}
         super().__init__(**options)
         self.poison = self.check if poison is None else poison
         self._clock = VirtualClock(spec, self.kernels)
@@ -175,6 +176,9 @@ class EmulatedDevice(Device):
                 choice = ready[self._schedule.pick([head.step for head in ready])]
                 self._pending[choice.step.queue].popleft()
                 choice.act()
+                # The end of a copy comes after its beginning, and is what counts.
+                self._taken.pop(choice.step.index, None)
+                self._taken[choice.step.index] = None
 
     def _release_all(self) -> None:
         self._memory.clear()
@@ -184,3 +188,8 @@ class EmulatedDevice(Device):
     def timeline(self) -> Timeline:
         """The stream so far on the virtual clock."""
         return self._clock.timeline(tuple(self.queues))
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The queues' records so far, by number, in the order in which ``schedule`` had them done."""
+        return tuple(self._taken)

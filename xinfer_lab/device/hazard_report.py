@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,7 @@ EFFECTS = {
     "early-wait": "An event that was never recorded cannot be waited for: on a GPU with events the wait does nothing.",
 }
 _CELL = 44
+_CELL_LINE = re.compile(r"[/\\]ipykernel_\d+[/\\]\d+\.py:(\d+)$")
 
 
 def source_text(where: str) -> str:
@@ -86,7 +88,9 @@ def source_lines(role: str, index: int, record: Record, text_of: Callable[[str],
 
 
 def place(record: Record) -> str:
-    """Where ``record`` was issued."""
+    """Where ``record`` was issued. A notebook's cell is a file of the moment: its name says nothing."""
+    if found := _CELL_LINE.search(record.where):
+        return f"your line {found[1]}"
     return record.where or "source line unknown"
 
 

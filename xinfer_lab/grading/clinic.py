@@ -3,12 +3,14 @@ matters."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from random import Random
 
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.hazards import Hazard
 from xinfer_lab.device.records import Allocate, Transition
 from xinfer_lab.device.state_log import StateEntry, state_log
 from xinfer_lab.device.stream import CommandStream
@@ -17,8 +19,10 @@ from xinfer_lab.grading.programs.evidence import reference_logits
 from xinfer_lab.grading.programs.model_case import ModelCase
 from xinfer_lab.grading.programs.record import portable_place
 from xinfer_lab.grading.programs.rules import telling_hazard
+from xinfer_lab.grading.report import folded
 from xinfer_lab.residency.parity import compare_logits, parity_line
 from xinfer_lab.residency.stepped import RunStep, SteppedModel, step_ring
+from xinfer_lab.views.order_strip import order_strip
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.slot_map import slot_map
 from xinfer_lab.views.slots import slots_of
@@ -28,10 +32,12 @@ from xinfer_lab.views.timeline_svg import timeline_svg
 __all__ = ["Chart", "admit"]
 
 _LEFT = "text-align:left"
-_PRE = "white-space:pre;overflow-x:auto"
+_PRE = "white-space:pre;overflow-x:auto;margin:0;font-size:var(--jp-code-font-size,13px)"
 
 SCHEDULES = ("timed", "copies_first", "copies_last")
 """Three of the orders that a GPU may choose."""
+
+_WRAP = 78
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,8 @@ class Chart:
     """A patient's chart: ``runs`` (schedule and parity line of each), ``hazards`` and ``state_faults`` (how many), the
     ``report`` of the
     finding that tells most ('' if there is none) and a ``picture``; ``stream`` is what it asked of the device,
-    ``times`` when that
-    happened."""
+    ``times`` when that happened, ``orders`` the order in which its queues' records were done under each schedule, and
+    ``races`` the hazards."""
 
     patient: str
     runs: tuple[tuple[str, str], ...]
@@ -50,6 +56,8 @@ class Chart:
     picture: Picture
     stream: CommandStream = field(repr=False)
     times: Timeline = field(repr=False)
+    orders: Mapping[str, tuple[int, ...]] = field(repr=False)
+    races: tuple[Hazard, ...] = field(repr=False)
 
     @property
     def barriers(self) -> int:
@@ -63,6 +71,17 @@ class Chart:
     def timeline(self) -> Picture:
         """The whole run on the virtual clock."""
         return timeline_svg(self.times, title=f"{self.patient}: the whole run", slot_of=slots_of(self.stream))
+
+    def order(self, schedule: str) -> Picture:
+        """What the queues did under ``schedule``, in that order; what came too early is marked. Raises KeyError for a
+        schedule under which it was not run."""
+        return order_strip(
+            self.times.events,
+            self.orders[schedule],
+            title=f"{self.patient}: the order under {schedule}",
+            slot_of=slots_of(self.stream),
+            hazards=self.races,
+        )
 
     def _counts(self) -> str:
         return f"{self.hazards} hazards, {self.state_faults} state faults, {self.barriers} barriers"
@@ -80,24 +99,32 @@ class Chart:
             for schedule, line in self.runs
         )
         head = f"<strong>{escape(self.patient)}</strong>: {self._counts()}"
-        report = f'<pre tabindex="0" style="{_PRE}">{escape(self.report or "No finding.")}</pre>'
+        report = f'<pre tabindex="0" style="{_PRE}">{escape(folded(self.report, _WRAP) or "No finding.")}</pre>'
         return f"<p>{head}</p><table>{rows}</table>{report}{self.picture.html()}"
 
 
 def admit(
-    patient: RunStep, *, layers: int = 5, pool: int = 2, passes: int = 2, spare: int = 0, computing: float = 1.0
+    patient: RunStep,
+    *,
+    layers: int = 5,
+    pool: int = 2,
+    passes: int = 2,
+    spare: int = 0,
+    computing: float = 1.0,
+    schedules: Sequence[str] = SCHEDULES,
 ) -> Chart:
     """Stream a small model by ``patient`` and write its chart.
 
     A model of ``layers`` layers is run for ``passes`` passes through ``pool`` slots, with ``spare`` slots more;
-    computing a layer takes
-    ``computing`` times its transfer. Blocks for a fraction of a second. Raises whatever ``patient`` raises.
+    computing a layer takes ``computing`` times its transfer. It is run once under each of ``schedules`` (see
+    `open_schedule`); findings and picture are those of the first. Blocks for a fraction of a second.
+    Raises whatever ``patient`` raises.
     """
     case = ModelCase.draw(Random(4), layers=layers, pool=pool, steps=passes, slots=pool + spare, dtype="float32")
     name = getattr(patient, "__name__", "patient")
-    devices = [_run(patient, case, schedule, spare, computing) for schedule in SCHEDULES]
+    devices = [_run(patient, case, schedule, spare, computing) for schedule in schedules]
     device = devices[0][0]
-    runs = tuple((schedule, line) for schedule, (_, line) in zip(SCHEDULES, devices, strict=True))
+    runs = tuple((schedule, line) for schedule, (_, line) in zip(schedules, devices, strict=True))
     report = ""
     if device.hazards:
         report = telling_hazard(device.hazards).report()
@@ -115,6 +142,8 @@ def admit(
         _picture(name, device, spare),
         device.stream,
         device.timeline(),
+        {schedule: run.order for schedule, (run, _) in zip(schedules, devices, strict=True)},
+        tuple(device.hazards),
     )
 
 

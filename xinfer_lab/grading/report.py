@@ -8,12 +8,12 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-__all__ = ["Drawing", "Misconception", "Report"]
+__all__ = ["Drawing", "Misconception", "Report", "folded"]
 
 
-WIDTH = 76
-"""Characters of a line of a report's text, labels aside: with them it fits a notebook beside an open file browser,
-which would break longer lines inside words."""
+WIDTH = 64
+"""Characters of a line of a report's text, labels aside: with them it fits a notebook in a window of 800 pixels, where
+longer lines would be broken once more, under the labels."""
 
 _HEAD = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:nowrap"
 _CELL = "text-align:left;white-space:pre-wrap;font-family:monospace"
@@ -24,10 +24,26 @@ def _cell(text: str) -> str:
     return _CELL.replace("pre-wrap", "pre") if "\n" in text else _CELL
 
 
+def folded(text: str, width: int) -> str:
+    """A hazard or state report with its sentences in lines of ``width`` characters; the picture below them, made of
+    letters, as it is. Text without such a picture stays as it is."""
+    told, gap, drawn = text.partition("\n\n")
+    if not gap:
+        return text
+    lines = [
+        part
+        for line in told.splitlines()
+        for part in wrap(line, width, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False)
+    ]
+    return "\n".join(lines) + gap + drawn
+
+
 def _lines(text: str) -> list[str]:
     """``text`` in lines: wrapped, unless it has lines of its own, whose columns would not survive that."""
     return (
-        text.splitlines() if "\n" in text else wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
+        folded(text, WIDTH).splitlines()
+        if "\n" in text
+        else wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
     )
 
 

@@ -296,7 +296,7 @@ def _type_name(value: Value) -> str:
 
 
 def _misconception(judge: Judge, outcomes: Sequence[tuple[Case, Outcome]]) -> Misconception | None:
-    """The known wrong idea, or the sum of two, that gives exactly what the answer gave, in the cases it got right
+    """The known wrong idea, or two together, that gives exactly what the answer gave, in the cases it got right
     too."""
     for idea in judge.wrong:
         if idea.pattern is not None and idea.pattern(outcomes):
@@ -330,7 +330,8 @@ def _explain_together(
     numbers = (truth, one, two, outcome.value)
     if outcome.raised or not all(type(number) is int for number in numbers):
         return False
-    return bool(one + two - truth == outcome.value)
+    # Each is wrong by so much more or less, or by a factor.
+    return bool(one + two - truth == outcome.value or one * two == truth * outcome.value)
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:

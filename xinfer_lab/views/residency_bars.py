@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.views.legend import draw_legend
@@ -151,10 +152,12 @@ def _bar(
             if end - x >= 3:
                 stripe = {"x": x + 1, "y": top + _BAR - _STRIPE - 1, "width": end - x - 2, "height": _STRIPE}
                 parts.append(element("rect", fill_url=f"slot{kind}", **stripe))
-            # Whole words or none: the key and the table have the rest.
-            words = next((w for w in (f"{part} {format_bytes(size)}", part) if text_width(w, 13.0) <= end - x - 8), "")
+            # Whole words or none, and no budget's line through them: the key and the table have the rest.
+            begin, stop = _clear(x, end, [left + limit * pixels for limit in limits])
+            forms = (f"{part} {format_bytes(size)}", part)
+            words = next((w for w in forms if text_width(w, 13.0) <= stop - begin - 8), "")
             if words:
-                parts.append(text((x + end) / 2, top + 20, words, font_size=13.0, text_anchor="middle"))
+                parts.append(text((begin + stop) / 2, top + 20, words, font_size=13.0, text_anchor="middle"))
         x = end
     over = budget is not None and bar.total > budget
     if budget is not None and over:
@@ -170,6 +173,12 @@ def _bar(
         text(at, top + _BAR / 2 + 5, label, font_size=13.0, class_="alarm strong halo" if over else "strong halo")
     )
     return parts
+
+
+def _clear(begin: float, end: float, lines: Collection[float]) -> tuple[float, float]:
+    """The widest piece of ``begin`` to ``end`` that none of ``lines`` crosses."""
+    cuts = [begin, *sorted(line for line in lines if begin < line < end), end]
+    return max(pairwise(cuts), key=lambda piece: piece[1] - piece[0])
 
 
 def _budget_words(name: str, limit: int) -> str:

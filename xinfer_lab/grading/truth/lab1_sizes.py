@@ -65,7 +65,7 @@ def _config_name(case: Case) -> str:
 def _sizes_of(config: Mapping[str, Value]) -> str:
     return (
         f"hidden_size {config['hidden_size']}, {config['num_hidden_layers']} layers, "
-        f"{config['num_attention_heads']} heads / {config['num_key_value_heads']} kv heads, "
+        f"{config['num_attention_heads']} heads, {config['num_key_value_heads']} kv heads, "
         f"intermediate_size {config['intermediate_size']}, vocab_size {config['vocab_size']}, "
         f"{'tied' if config['tie_word_embeddings'] else 'untied'}, {config['torch_dtype']}"
     )
