@@ -64,6 +64,14 @@ def leaves_by_clock(evidence: Evidence) -> Fault | None:
         there = set(call.before.pages.values())
         if there != clock.held:
             gone, stayed = sorted(clock.held - there), sorted(there - clock.held)
+            if not stayed:
+                return Fault(
+                    "victim",
+                    "A page has left for which nobody needed the frame.",
+                    expected=f"page {' and '.join(map(str, gone))} stays",
+                    got=f"gone, before {call.name} of page {call.page}",
+                    show=False,
+                )
             return Fault(
                 "victim",
                 "Another page leaves than CLOCK would choose.",

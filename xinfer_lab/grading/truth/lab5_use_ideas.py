@@ -137,7 +137,9 @@ RELEASE_IDEAS = (
         "A released page stays",
         "release says that the page may go, not that it has to: it stays until its frame is needed, and may be used "
         "again without a copy.",
-        lambda evidence, fault: fault.kind in ("stranger", "brought-twice"),
+        lambda evidence, fault: (
+            fault.kind in ("stranger", "brought-twice") or (fault.kind == "victim" and fault.expected.endswith("stays"))
+        ),
     ),
     Named(
         "Pins are never given back",
