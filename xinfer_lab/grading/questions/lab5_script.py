@@ -285,14 +285,39 @@ def _written(random: Random, again: int) -> Case:
     return writer.case("pages written and read")
 
 
+def _second_chances(random: Random) -> Case:
+    """What the policy hears shows in who leaves: a page that is used when it has just come, one that is found again,
+    and one that is fetched ahead although it is there, which is no use."""
+    writer = _Writer(random, 3, random.randint(6, 7))
+
+    def use(page: int) -> None:
+        writer.do(f"acquire {page}", f"use {page}", f"release {page}")
+
+    # The pages from the hand on, * is a mark: 0* 1* 2*, of which 1 is on its way.
+    use(0)
+    writer.do("prefetch 1")
+    use(2)
+    use(3)  # takes all marks, and 0 goes: 1 2 3*
+    use(1)  # it has just come: 1* 2 3*
+    use(4)  # takes the mark of 1, and 2 goes: 3* 1 4*
+    use(1)  # found again: 3* 1* 4*
+    use(5)  # takes all marks, and 3 goes: 1 4 5*
+    writer.do("prefetch 1")  # it is there, and nobody uses it: as before
+    use(0)  # 1 goes: 4 5* 0*
+    for page in (4, 1, 5, 2):
+        use(page)
+    return writer.case("second chances")
+
+
 def asked_ahead(random: Random) -> list[Case]:
     """For `prefetch`."""
-    return [_scan(random, 1), _scan(random, 2), _choices(random), _full(random), _written(random, 3)]
+    cases = [_scan(random, 1), _scan(random, 2), _choices(random), _full(random), _written(random, 3)]
+    return [*cases, _second_chances(random)]
 
 
 def acquired(random: Random) -> list[Case]:
     """For `acquire`."""
-    return [_scan(random, 1), _choices(random), _full(random), _written(random, 3)]
+    return [_scan(random, 1), _choices(random), _full(random), _written(random, 3), _second_chances(random)]
 
 
 def released(random: Random) -> list[Case]:

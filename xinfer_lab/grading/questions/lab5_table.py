@@ -61,7 +61,8 @@ def _look(table: Any, pages: int, frames: int) -> dict[str, str]:
 
 
 def _page(table: Any, page: int) -> str:
-    return f"{table.state(page)}, frame {table.frame_of(page)!r}, pins {table.pins(page)!r}"[:120]
+    held = f"{table.state(page)}, frame {table.frame_of(page)!r}, pins {table.pins(page)!r}"
+    return f"{held}, dirty {table.is_dirty(page)!r}"[:120]
 
 
 def _case(label: str, pages: int, frames: int, *calls: Call) -> Case:
@@ -74,7 +75,7 @@ def _there(page: int, frame: int) -> tuple[Call, Call]:
 
 def table_calls(random: Random) -> list[Case]:
     """Calls that are all in order: a page's way there and back, frames that become free out of order, two users, a page
-    that was fetched for nothing, a written one; and long drawn sequences."""
+    that was fetched for nothing, written ones; and long drawn sequences, in which pages are written too."""
     a, b, c = random.sample(range(5), 3)
     return [
         _case("one page, there and back", 5, 2, *_there(a, 1), ["pin", a], ["unpin", a], ["unbind", a]),
@@ -105,15 +106,24 @@ def table_calls(random: Random) -> list[Case]:
             *_there(a, 0),
             *([["pin", a], ["mark_dirty", a], ["unpin", a], ["mark_clean", a], ["unbind", a], ["bind", b, 0]]),
         ),
+        _case(
+            "written by one user, and then read by another",
+            5,
+            2,
+            *_there(b, 1),
+            *([["pin", b], ["mark_dirty", b], ["pin", b], ["unpin", b], ["unpin", b], ["pin", b], ["unpin", b]]),
+            *([["mark_clean", b], ["unbind", b]]),
+        ),
         _drawn(random, 6, 3),
         _drawn(random, random.randint(5, 9), random.randint(2, 4)),
     ]
 
 
 def _drawn(random: Random, pages: int, frames: int, length: int = 40) -> Case:
-    """Pages that come, are used and go: one may be held while others come, or come without being used."""
+    """Pages that come, are used and go: one may be held while others come, or come without being used. Some are
+    written, and copied home before they go."""
     free, there = list(range(frames)), dict[int, int]()
-    moving, held = set[int](), set[int]()
+    moving, held, written = set[int](), set[int](), set[int]()
     calls: list[Call] = []
     while len(calls) < length:
         page = random.randrange(pages)
@@ -122,6 +132,9 @@ def _drawn(random: Random, pages: int, frames: int, length: int = 40) -> Case:
                 calls.append(["unpin", held.pop()])
             while not free or (there.keys() - held and random.random() < 0.3):
                 gone = random.choice(sorted(there.keys() - held))
+                if gone in written:
+                    calls.append(["mark_clean", gone])
+                    written.remove(gone)
                 calls.append(["unbind", gone])
                 free.append(there.pop(gone))
                 moving.discard(gone)
@@ -134,6 +147,9 @@ def _drawn(random: Random, pages: int, frames: int, length: int = 40) -> Case:
             calls.append(["arrive", page])
             moving.remove(page)
         calls += [["pin", page]]
+        if random.random() < 0.3:
+            calls.append(["mark_dirty", page])
+            written.add(page)
         if page in held or random.random() < 0.6:
             calls.append(["unpin", page])
         else:
@@ -141,7 +157,7 @@ def _drawn(random: Random, pages: int, frames: int, length: int = 40) -> Case:
     return _case(f"{len(calls)} calls, all of them in order", pages, frames, *calls)
 
 
-NAMES = ("bind", "bind", "arrive", "arrive", "pin", "pin", "unpin", "unbind", "unbind", "mark_clean")
+NAMES = ("bind", "bind", "arrive", "arrive", "pin", "pin", "unpin", "unbind", "unbind", "mark_dirty", "mark_clean")
 
 
 def refused_calls(random: Random) -> list[Case]:
@@ -157,7 +173,8 @@ def refused_calls(random: Random) -> list[Case]:
             "a page that has a frame already",
             4,
             3,
-            *([["bind", a, 0], ["bind", a, 1], ["arrive", a], ["bind", a, 2], ["pin", a], ["bind", b, 1]]),
+            *([["bind", a, 0], ["bind", a, 0], ["bind", a, 1], ["arrive", a], ["bind", a, 0], ["bind", a, 2]]),
+            *([["pin", a], ["bind", b, 1]]),
         ),
         _case(
             "a frame that has an owner already",
@@ -198,6 +215,16 @@ def refused_calls(random: Random) -> list[Case]:
             2,
             *([*_there(c, 0), ["pin", c], ["mark_dirty", c], ["unpin", c], ["unbind", c], ["mark_clean", c]]),
             ["unbind", c],
+        ),
+        # Whatever is refused, and how often: the page stays dirty until its copy home was submitted.
+        _case(
+            "a written page of which everything is asked that has to be refused",
+            4,
+            2,
+            *([*_there(b, 0), ["pin", b], ["mark_dirty", b], ["arrive", b], ["unbind", b], ["bind", b, 0]]),
+            *([["bind", b, 1], ["bind", a, 0], ["unpin", b], ["unpin", b], ["unbind", b], ["unbind", b]]),
+            *([["bind", b, 0], ["bind", b, 1], ["arrive", b], ["unbind", b], ["pin", b], ["unpin", b]]),
+            *([["mark_clean", b], ["unbind", b], ["pin", b], ["bind", a, 0]]),
         ),
         _case("60 calls in no order", 4, 3, *drawn),
     ]

@@ -49,7 +49,8 @@ def choice(letter: str, why_not: Mapping[str, str]) -> Judge:
             return None
         if not (isinstance(got, str) and got in {expected, *why_not}):
             wanted = "one of " + ", ".join(f'"{choice}"' for choice in sorted({expected, *why_not}))
-            return Difference("", wanted, shown(got), "Choose one of the letters.")
+            hint = "Type one of the letters, a capital in quotes."
+            return Difference("", wanted, shown(got), "Choose one of the letters.", hint)
         return Difference("", "another choice", f'"{got}"', "That is not the reason.", why_not[got])
 
     return Judge(

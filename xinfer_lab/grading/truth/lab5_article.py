@@ -46,7 +46,10 @@ def _compare(expected: Value, got: Value, noun: str) -> Difference | None:
         return Difference("", f"a list of {rows} letters", shown(got), f"The table has {rows} rows.", hint)
     for number, row in enumerate(got, 1):
         if not (isinstance(row, str) and row in choices):
-            return Difference(f"row {number}", wanted, shown(row), "A row is not filled in.")
+            if row is None or row is Ellipsis:
+                return Difference(f"row {number}", wanted, shown(row), "A row is not filled in.")
+            hint = "Type one of the letters, a capital in quotes."
+            return Difference(f"row {number}", wanted, shown(row), f"Row {number} has none of the letters.", hint)
     for number, (row, (truth, why)) in enumerate(zip(got, _ROWS, strict=True), 1):
         if row != truth:
             reason = why.get(row, why[""])

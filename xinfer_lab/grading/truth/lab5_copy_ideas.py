@@ -23,6 +23,14 @@ GENERAL = (
         instead_of_hint=True,
     ),
     Named(
+        "The pool's table and policy are not yours here",
+        "A check of one function puts the course's own table and policy beside it: they have the calls of Tasks 2 and "
+        "3, and neither what your classes store (entries, owners, ring, marked) nor what you added to them. Ask with "
+        "those calls: pool.table.frame_of(page), pool.table.state(page), and so on.",
+        signs.reaches_into_a_given_class,
+        instead_of_hint=True,
+    ),
+    Named(
         "Nothing is returned",
         "A function without return gives back None. Its docstring says what it has to return.",
         lambda evidence, fault: signs.raised(fault, "TypeError") and fault.got.endswith("but returned None"),
@@ -147,6 +155,12 @@ PREFETCH_IDEAS = (
         "A policy that never hears of a page cannot choose it: nobody may go, as far as it knows. placed(page) when "
         "the page gets its frame.",
         lambda evidence, fault: fault.kind in ("refused", "wrong-answer"),
+    ),
+    Named(
+        "A prefetch counts as a use",
+        "used says that a page was acquired. To fetch a page ahead that is there is no use of it: nothing is "
+        "submitted, and the policy is told nothing.",
+        lambda evidence, fault: fault.kind == "victim" and not fault.expected.endswith("stays"),
     ),
     Named(
         "The copy queue has nothing to do",

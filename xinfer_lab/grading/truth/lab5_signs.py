@@ -6,6 +6,7 @@ from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.device.records import Copy, Record, Signal, Wait
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.grading.questions.lab5_script import PoolScript
 
 __all__ = [
     "BLAME",
@@ -23,6 +24,7 @@ __all__ = [
     "race",
     "raised",
     "raised_at",
+    "reaches_into_a_given_class",
     "reader_not_awaited",
     "saved_in_the_last_call",
     "signals_before_bringing",
@@ -217,6 +219,12 @@ def on_its_way(evidence: Evidence, fault: Fault) -> bool:
 def raised_at(evidence: Evidence) -> str:
     """The student's line that raised, or ''."""
     return (evidence.raised[3] or "") if evidence.raised else ""
+
+
+def reaches_into_a_given_class(evidence: Evidence, fault: Fault) -> bool:
+    """Whether an answer that runs beside given parts asked their table or policy for what only its author's own has."""
+    given = isinstance(evidence.case, PoolScript) and raised(fault, "AttributeError")
+    return given and ("'PageTable' object" in fault.got or "'Clock' object" in fault.got)
 
 
 def awaited_at_all(evidence: Evidence, fault: Fault) -> bool:

@@ -44,10 +44,15 @@ class Books:
 
     def reason(self, name: str, page: int, frame: int | None) -> str | None:
         """Why this call has to be refused; None where it is in order."""
+        if name == "mark_dirty":  # it is given, so no idea changes it
+            return None if self.users[page] else f"nobody uses page {page}"
         if self.follows("refuses nothing"):
             return None
         state = self.state(page)
+        again = page in self.place and self.place[page] == frame
         match name:
+            case "bind" if again and self.follows("its own frame"):
+                return None
             case "bind" if page in self.place and not self.follows("two frames"):
                 return f"page {page} lies in frame {self.place[page]} already"
             case "bind" if frame in self.owner and not self.follows("takes frames"):
@@ -69,14 +74,14 @@ class Books:
                 return f"page {page} is used"
             case "unbind" if page in self.dirty and not self.follows("drops what is written"):
                 return f"page {page} was written, and its bytes are not at home"
-            case "mark_dirty" if not self.users[page]:
-                return f"nobody uses page {page}"
         return None
 
     def call(self, name: str, page: int, frame: int | None = None) -> str:
         """Do it; what comes of it."""
         refused = self.reason(name, page, frame) is not None
-        if refused and not self.follows("changes, then refuses"):
+        if refused and (name == "mark_dirty" or not self.follows("changes, then refuses")):
+            if name == "unbind" and self.follows("cleans, then refuses"):
+                self.dirty.discard(page)
             return REFUSED
         did = getattr(self, name)(page, frame)
         return REFUSED if refused else did or "done"
@@ -98,6 +103,8 @@ class Books:
 
     def pin(self, page: int, _: None) -> None:
         """One user more."""
+        if self.follows("clean for the next user"):
+            self.dirty.discard(page)
         self.users[page] = 1 if self.follows("a pin is a flag") else self.users[page] + 1
 
     def unpin(self, page: int, _: None) -> str | None:
@@ -135,7 +142,8 @@ class Books:
         if self.follows("counts up"):
             first = len(self.place) if len(self.place) < self.frames else None
         said = {
-            f"page {page}": f"{self.state(page)}, frame {self.place.get(page)!r}, pins {self.users[page]!r}"
+            f"page {page}": f"{self.state(page)}, frame {self.place.get(page)!r}, pins {self.users[page]!r}, "
+            f"dirty {page in self.dirty}"
             for page in range(self.pages)
         }
         said |= {f"frame {frame}": f"page_in {self.owner.get(frame)!r}" for frame in range(self.frames)}
@@ -218,6 +226,12 @@ _MOVES = (
         "a pin is a flag",
     ),
     _idea(
+        "Clean for the next user",
+        "Another user changes nothing about what was written: the page is dirty until it was copied home, which "
+        "mark_clean says.",
+        "clean for the next user",
+    ),
+    _idea(
         "Released is evicted",
         "A page that nobody uses stays where it is, and may be found there again. It leaves when unbind is called.",
         "released is evicted",
@@ -246,6 +260,18 @@ _REFUSALS = (
         "Changed, then refused",
         "Whoever catches the error finds a table that was changed by half: look first, then change.",
         "changes, then refuses",
+    ),
+    _idea(
+        "Refused, and clean from then on",
+        "The page that was not let go is as dirty as before: asked again, the table must refuse again. A refusal "
+        "changes nothing.",
+        "cleans, then refuses",
+    ),
+    _idea(
+        "Its own frame is no other",
+        "A page that has a frame is bound already, and may be there: bind would send it on its way again. It is "
+        "refused for the frame that it has, too.",
+        "its own frame",
     ),
     _idea("A page in two frames", "A page that has a frame cannot be bound to another one.", "two frames"),
     _idea("A frame with two owners", "bind has to look at frame to page too: the frame may be taken.", "takes frames"),

@@ -1,0 +1,18 @@
+"""
+wrong: tells the policy of a use only where the page has just come
+check: acquire
+phrase: The policy does not hear of uses
+"""
+
+
+def acquire(pool, page, write=False):
+    if not pool.prefetch(page, ahead=False):
+        raise PoolFull(f"page {page}: every frame is in use")
+    if pool.table.state(page) == "MIGRATING":
+        pool.device.direct_queue.wait(pool.arrived, pool.ready[page])
+        pool.table.arrive(page)
+        pool.policy.used(page)
+    pool.table.pin(page)
+    if write:
+        pool.table.mark_dirty(page)
+    return pool.table.frame_of(page)
