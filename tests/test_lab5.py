@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+import re
 from contextlib import redirect_stdout
 from itertools import combinations, pairwise
 from random import Random
@@ -16,6 +18,7 @@ from tests.answer_bank import given_and_answers
 from tests.notebooks import SOLUTIONS, read, text
 from tools.lab5_pictures import ALL_NAMES, ALL_SIZES, ALL_USES, DIALS, SCAN, explored
 from xinfer_lab.grading import examine, find_piece, pieces_of
+from xinfer_lab.grading.check import examine_on
 from xinfer_lab.grading.page_trial import PATTERNS, try_pool, uses_of
 from xinfer_lab.grading.piece import Question
 from xinfer_lab.grading.questions.lab5_parts import PARTS, neighbours
@@ -24,9 +27,9 @@ from xinfer_lab.grading.questions.lab5_table import play_table
 from xinfer_lab.grading.truth import judge_of
 from xinfer_lab.grading.truth.lab5_clock import Dial
 from xinfer_lab.grading.verify import equal
-from xinfer_lab.paging.errors import PageError
+from xinfer_lab.paging.errors import PageError, PoolFull
 from xinfer_lab.paging.policy import open_policy
-from xinfer_lab.paging.replacement import count_hits, cyclic_bound, cyclic_scan
+from xinfer_lab.paging.replacement import compare_policies, count_hits, cyclic_bound, cyclic_scan
 
 (SOURCE,) = (path for path in SOLUTIONS if path.parent.name.startswith("lab5"))
 CELLS = {cell["id"]: text(cell) for cell in read(SOURCE)["cells"]}
@@ -198,6 +201,110 @@ def test_a_recording_of_a_table_is_not_believed_whatever_is_in_it(answers: dict[
     assert judge_of("lab5.clock").compare([1, 2], {"victims": [1]}, "") is not None
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_every_draw_binds_pages_to_their_own_frames_and_refuses_for_written_ones(seed: int) -> None:
+    asked: set[tuple[str, str, bool]] = set()
+    for case in question("table_refuses").draw(seed)[:-1]:  # the last one has no order
+        before: dict[str, str] = {}
+        for step in judge_of("lab5.table_refuses").truth(case.inputs):
+            name, page, *frame = re.findall(r"\w+", step["call"])
+            said = before.get(f"page {page}", "")
+            if step["did"] == "PageError":
+                own = bool(frame) and f"frame {frame[0]}," in said
+                asked.add((f"{name} again" if own else name, said.partition(",")[0], said.endswith("dirty True")))
+            before = step["look"]
+    there = "IN_DEVICE"
+    assert {("bind again", "MIGRATING", False), ("bind again", there, False)} <= asked
+    assert {(name, there, True) for name in ("bind", "bind again", "arrive", "unpin", "unbind")} <= asked
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_draw_reads_a_page_that_another_user_wrote(seed: int) -> None:
+    pinned = 0
+    for case in question("table").draw(seed):
+        steps = judge_of("lab5.table").truth(case.inputs)
+        pinned += sum(step["call"].startswith("pin") and "pins 2, dirty True" in str(step["look"]) for step in steps)
+    assert pinned
+
+
+HEARD = {
+    "nothing": ("acquire", "    pool.policy.used(page)\n", ""),
+    "first uses only": (
+        "acquire",
+        "    pool.policy.used(page)\n",
+        "    if len(pool.device.stream) > begun:\n        pool.policy.used(page)\n",
+    ),
+    "later uses only": (
+        "acquire",
+        "    pool.policy.used(page)\n",
+        "    if len(pool.device.stream) == begun:\n        pool.policy.used(page)\n",
+    ),
+    "too much": ("prefetch", "        return True\n", "        pool.policy.used(page)\n        return True\n"),
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("heard", HEARD)
+def test_what_a_policy_hears_shows_in_the_same_case_of_every_draw(seed: int, heard: str) -> None:
+    part, old, new = HEARD[heard]
+    source = inspect.getsource(neighbours("")[part])
+    assert old in source
+    begins = '    """See Lab 5."""\n'
+    source = source.replace(old, new, 1).replace(begins, f"{begins}    begun = len(pool.device.stream)\n")
+    piece = find_piece(f"lab5.{part}")
+    case = piece.draw(seed)[-1]
+    assert case.label.startswith("second chances")
+    reports = []
+    for code in (inspect.getsource(neighbours("")[part]), source):
+        names: dict[str, Any] = {"PoolFull": PoolFull}
+        exec(compile(code, f"<{heard}>", "exec"), names)
+        reports.append(examine_on([case], piece.name, names[part]))
+    right, wrong = reports
+    assert right.passed and not wrong.passed, str(right)
+    assert wrong.headline == "Another page leaves than CLOCK would choose."
+
+
+def test_who_reads_what_only_their_own_table_stores_is_told_that_the_check_brings_another(
+    answers: dict[str, Any],
+) -> None:
+    def release(pool: Any, page: int) -> None:
+        pool.table.entries[page].pins -= 1
+
+    def choosy(pool: Any, page: int) -> None:
+        pool.policy.ring.remove(page)
+
+    for answer in (release, choosy):
+        report = str(examine("lab5.release", answer))
+        assert "'entries'" in report or "'ring'" in report
+        assert "The pool's table and policy are not yours here" in report
+    # At the gate they are the student's own, and the error is another one.
+    parts = {name: answers[name] for name in PARTS.values()}
+    lost = "def prefetch(pool, page, ahead=True):\n    return pool.table.places[page]\n"
+    names: dict[str, Any] = {}
+    exec(compile(lost, "<lost>", "exec"), names)
+    report = str(examine("lab5.gate", parts | {"prefetch": names["prefetch"]}))
+    assert "has no attribute 'places'" in report and "are not yours here" not in report
+
+
+def test_small_letters_are_not_a_gap() -> None:
+    report = str(examine("lab5.explain_article", ["c", "b", "e", "f"]))
+    assert "Row 1 has none of the letters." in report and "a capital" in report and "not filled in" not in report
+    assert "A row is not filled in." in str(examine("lab5.explain_article", ["C", None, "E", "F"]))
+    assert "a capital" in str(examine("lab5.explain_scan", "b"))
+
+
+def test_the_text_says_which_calls_the_pools_table_has(answers: dict[str, Any]) -> None:
+    def calls(part: Any) -> set[str]:
+        return {name for name in dir(part) if not name.startswith("_")}
+
+    (said,) = (line for line in CELLS["pool-text"].splitlines() if line.startswith("**Which table that is.**"))
+    _, table, policy, *_ = re.split(r"of the table |of the policy ", said)
+    assert set(re.findall(r"`(\w+)`", table)) == calls(neighbours("")["PageTable"]) == calls(answers["PageTable"])
+    assert set(re.findall(r"`(\w+)`", policy.partition(".")[0])) == calls(neighbours("")["Clock"])
+    for cell in ("pool-prefetch", "pool-acquire", "pool-release", "pool-evict"):
+        assert "only the calls of Tasks 2 and 3 may be used: the check brings its own." in CELLS[cell]
+
+
 def test_a_choice_that_may_not_go_ends_the_play_and_none_leaves_the_pool_as_it_was() -> None:
     class First(Dial):
         def choose(self, may_go: Any, incoming: int | None = None) -> int | None:
@@ -291,6 +398,24 @@ def test_the_explorations_table_has_the_figures_of_its_picture() -> None:
         assert any(
             line.startswith(f"| {pattern} |") and f"| {hits} |" in line for line in CELLS["explore-text"].splitlines()
         )
+
+
+def test_clock_comes_as_close_to_lru_on_skewed_uses_as_the_answers_say() -> None:
+    more = []
+    for pages in range(3, 13):
+        for frames in range(1, 9):
+            hits = {one.policy: one.hits for one in compare_policies(uses_of("skewed", pages, 40), frames)}
+            more.append(hits["clock"] - hits["lru"])
+    said = CELLS["explore-answers"]
+    assert f"{sum(one > 0 for one in more)} of the {len(more)} that" in said
+    assert f"CLOCK finds {-sum(more) / len(more):.2f} hits fewer than LRU" in said
+
+
+def test_the_best_rule_finds_of_a_long_scan_what_the_text_says(answers: dict[str, Any]) -> None:
+    assert (
+        f"20 against {answers['best_hits'](28, 21, 100) / 99:.1f} for 28 pages and 21 frames"
+        in CELLS["scan-discussion"]
+    )
 
 
 def test_patterns_are_what_they_are_called() -> None:
