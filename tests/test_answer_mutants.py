@@ -112,18 +112,18 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab5", "PageTable", "line 58: ' cannot leave: '  ->  ' cannot leave: ?'"): _WORDS,
     ("lab5", "Clock", "line 25: self.marked.discard(page)  ->  nothing"): "a page that comes again is marked anyway",
     ("lab5", "Clock", "line 43: return None  ->  nothing"): _FALLS,
-    ("lab5", "prefetch", "line 16: 1  ->  2"): _GROWS,
-    ("lab5", "prefetch", "line 19: 'bring page '  ->  'bring page ?'"): _NAME,
-    ("lab5", "acquire", "line 11: 'page '  ->  'page ?'"): _WORDS,
+    ("lab5", "prefetch", "line 17: 1  ->  2"): _GROWS,
+    ("lab5", "prefetch", "line 20: 'bring page '  ->  'bring page ?'"): _NAME,
+    ("lab5", "acquire", "line 12: 'page '  ->  'page ?'"): _WORDS,
     (
         "lab5",
         "acquire",
-        "line 11: ' needs a frame, and every one holds a page that is acquired'  ->  "
+        "line 12: ' needs a frame, and every one holds a page that is acquired'  ->  "
         "' needs a frame, and every one holds a page that is acquired?'",
     ): _WORDS,
-    ("lab5", "release", "line 8: 1  ->  2"): _GROWS,
-    ("lab5", "evict", "line 14: 1  ->  2"): _GROWS,
-    ("lab5", "evict", "line 16: 'save page '  ->  'save page ?'"): _NAME,
+    ("lab5", "release", "line 9: 1  ->  2"): _GROWS,
+    ("lab5", "evict", "line 15: 1  ->  2"): _GROWS,
+    ("lab5", "evict", "line 17: 'save page '  ->  'save page ?'"): _NAME,
     (
         "lab5",
         "Clock",
