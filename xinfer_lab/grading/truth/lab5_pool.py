@@ -10,6 +10,7 @@ from xinfer_lab.grading.questions.lab5_script import PoolScript
 from xinfer_lab.grading.truth.choices import PREDICTION
 from xinfer_lab.grading.truth.lab5_clock_run import leaves_by_clock
 from xinfer_lab.grading.truth.lab5_copy_ideas import EVICT_IDEAS, PREFETCH_IDEAS
+from xinfer_lab.grading.truth.lab5_expected import nothing_beside_the_pool
 from xinfer_lab.grading.truth.lab5_gate import GATE
 from xinfer_lab.grading.truth.lab5_signs import BLAME
 from xinfer_lab.grading.truth.lab5_use_ideas import ACQUIRE_IDEAS, RELEASE_IDEAS
@@ -121,7 +122,7 @@ _WAITS = (
 def _judge(passed: str, part: str, ideas: tuple[Named, ...]) -> ProgramJudge:
     blame = {kind: part for kind in BLAME} | {"raised:": part, "submits": part}
     return ProgramJudge(
-        (*_MOVES, *_WAITS, as_asked, no_other_copies, leaves_by_clock, right_bytes),
+        (*_MOVES, *_WAITS, as_asked, no_other_copies, leaves_by_clock, right_bytes, nothing_beside_the_pool),
         passed,
         ideas,
         blame,
