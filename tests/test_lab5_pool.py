@@ -21,7 +21,8 @@ from xinfer_lab.grading.parts_trial import try_parts
 from xinfer_lab.grading.piece import Case, cases_from_data, cases_to_data
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence
-from xinfer_lab.grading.programs.mixture_case import MixtureCase, mixtures, resident_run, run_mixture
+from xinfer_lab.grading.programs.mixture_case import MixtureCase, resident_run, run_mixture
+from xinfer_lab.grading.programs.mixture_draw import mixtures
 from xinfer_lab.grading.programs.page_order import needed_order, too_much_order
 from xinfer_lab.grading.programs.page_shape import PageShape
 from xinfer_lab.grading.programs.verify import read_evidence

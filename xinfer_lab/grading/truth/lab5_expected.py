@@ -11,7 +11,7 @@ from typing import Any
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.emulated import EmulatedDevice
-from xinfer_lab.device.records import HostWait, Signal
+from xinfer_lab.device.records import HostWait, Signal, Transition
 from xinfer_lab.device.stream import CommandStream, record_to_dict
 from xinfer_lab.grading.programs.calls import Call, read_calls
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
@@ -93,14 +93,16 @@ def nothing_beside_the_pool(evidence: Evidence) -> Fault | None:
 
 
 def _beside(stream: CommandStream, calls: Sequence[Call], shape: PageShape) -> list[Any]:
-    """What was submitted outside of ``calls``, whichever frames it uses. What the host waits for when all is over
-    depends on what was submitted within."""
+    """What was submitted outside of ``calls``, whichever frames it uses. States, and what the host waits for
+    when all is over, depend on what was submitted within."""
     within = {index for call in calls for index in range(call.begin, min(call.end, len(stream)))}
     end = max((call.end for call in calls), default=0)
     return [
         _wherever(record_to_dict(record), shape)
         for index, record in enumerate(stream)
-        if index not in within and not (index >= end and isinstance(record, (HostWait, Signal)))
+        if index not in within
+        and not isinstance(record, Transition)
+        and not (index >= end and isinstance(record, (HostWait, Signal)))
     ]
 
 

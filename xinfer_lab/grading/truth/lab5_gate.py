@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
 from xinfer_lab.grading.programs import page_rules as pages
+from xinfer_lab.grading.programs import page_signals as signals
 from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.mixture_case import MixtureCase, resident_run
@@ -117,7 +118,10 @@ GATE = ProgramJudge(
         pages.host_never_blocks_for_pages,
         pages.no_race,
         pages.submits_nothing_for_what_is_there,
+        signals.submits_nothing_for_clean_pages,
         pages.one_wait_for_a_page,
+        signals.signals_once,
+        signals.waits_for_signals,
         pages.fetched_ahead,
         pages.waits_for_no_more,
         really_brought,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xinfer_lab.device.records import Copy, HostRead, HostWrite
 from xinfer_lab.grading.programs import page_rules as pages
+from xinfer_lab.grading.programs import page_signals as signals
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab5_script import PoolScript
@@ -113,7 +114,10 @@ _WAITS = (
     pages.host_never_blocks_for_pages,
     pages.no_race,
     pages.submits_nothing_for_what_is_there,
+    signals.submits_nothing_for_clean_pages,
     pages.one_wait_for_a_page,
+    signals.signals_once,
+    signals.waits_for_signals,
     pages.fetched_ahead,
     pages.waits_for_no_more,
 )

@@ -51,6 +51,13 @@ BLAME = {
     "wrong-page": "prefetch",
     "no-overlap": "prefetch",
     "victim": "acquire",
+    "submits-clean": "evict",
+    "signals:prefetch": "prefetch",
+    "signals:acquire": "prefetch",
+    "signals:release": "release",
+    "signals:evict": "evict",
+    "waits-early": "release",
+    "never-signalled": "prefetch",
 }
 """The function where the remedy of a fault belongs, by the beginning of the fault's kind."""
 
