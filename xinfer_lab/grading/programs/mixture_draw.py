@@ -98,6 +98,4 @@ def _wide(random: Random) -> MixtureCase:
 
 def _drawn(random: Random, **sizes: int) -> MixtureCase:
     dtype = random.choice(("float32", "bfloat16", "float16"))
-    return MixtureCase(
-        **sizes, experts=6, per_token=2, dtype=dtype, seed=random.randrange(2**31), memory=0
-    )
+    return MixtureCase(**sizes, experts=6, per_token=2, dtype=dtype, seed=random.randrange(2**31), memory=0)
