@@ -86,7 +86,7 @@ def waits_for_signals(evidence: Evidence) -> Fault | None:
                 return Fault(
                     "never-signalled",
                     f"The {record.queue} queue waits for {record.fence} >= {record.value}, which nobody signals.",
-                    expected="a wait for a value that was signalled: the one that is noted is the one that is signalled",
+                    expected="a wait for a value that was signalled: note the one that you signal",
                     got=f"{record.value} lies between two values of {record.fence}",
                     records=(index,),
                     show=False,

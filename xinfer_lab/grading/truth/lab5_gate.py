@@ -42,7 +42,8 @@ def keeps_what_clock_keeps(evidence: Evidence) -> Fault | None:
         "hit-rate",
         "Pages leave that are needed again soon.",
         expected=f"a hit rate of at least three quarters of CLOCK's for the same requests, {SHARE * clocks:.3f}",
-        got=f"{ours:.3f}: {len(evidence.pages.brought)} pages brought, where CLOCK brings {len(expected_run(evidence.case).pages.brought)}",
+        got=f"{ours:.3f}: {len(evidence.pages.brought)} pages brought, where CLOCK brings "
+        f"{len(expected_run(evidence.case).pages.brought)}",
         show=False,
     )
 
