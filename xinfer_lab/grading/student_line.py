@@ -61,9 +61,10 @@ def _code(answer: object) -> CodeType | None:
 
 def defined_at(answer: object) -> Line | None:
     """The first line of the function ``answer``, or of a class's first method; None for what was not written in
-    Python."""
-    code = _code(answer)
-    return _line(code.co_filename, code.co_firstlineno) if code else None
+    Python, for this package's own, and for several parts, of which none is meant more than another."""
+    code = None if isinstance(answer, Mapping) else _code(answer)
+    own = code is not None and not code.co_filename.startswith(PACKAGE)
+    return _line(code.co_filename, code.co_firstlineno) if code and own else None
 
 
 def methods_of(answer: object) -> dict[str, Line]:

@@ -173,7 +173,7 @@ def _did_not_answer(truth: Value, outcome: Outcome) -> Difference:
             hint = "Look for a loop whose end is never reached."
             return Difference("", expected, outcome.message, "It did not come to an end.", hint)
     hint = "Write this part with Python alone; the module is closed while the piece is graded."
-    return Difference("", expected, str(outcome), "It uses a module that holds the answer.", hint)
+    return Difference("", "", str(outcome), "It uses a module that holds the answer.", hint)
 
 
 def _judge_refusal(truth: Refuses, outcome: Outcome) -> Difference | None:

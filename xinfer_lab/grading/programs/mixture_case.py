@@ -1,4 +1,4 @@
-"""Small models whose experts and KV pages share one page pool: drawn per run, described by plain values."""
+"""Small models whose experts and KV pages share one page pool, described by plain values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import torch
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.gpu_spec import GpuSpec
-from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.programs.calls import NotedPool
 from xinfer_lab.grading.programs.page_shape import PageShape
 from xinfer_lab.grading.values import BadData, Value
@@ -30,7 +29,7 @@ from xinfer_lab.residency.paged_cache import PagedCache, cache_pages
 from xinfer_lab.residency.paged_experts import PagedExperts
 from xinfer_lab.residency.weights import SyntheticWeights
 
-__all__ = ["MixtureCase", "Resident", "mixtures", "resident_run", "run_mixture", "with_memory"]
+__all__ = ["MixtureCase", "Resident", "resident_run", "run_mixture", "with_memory"]
 
 UNIT = 256
 
@@ -179,19 +178,3 @@ def with_memory(case: MixtureCase) -> MixtureCase:
     # In place of all experts and all layers' caches: the frames, and one layer's cache, gathered.
     besides = resident_run(case).peak - experts - (kv.layers - 1) * kv.layer_bytes
     return replace(case, memory=besides + shape.frames * shape.page_bytes + shape.page_bytes // 2)
-
-
-def mixtures(random: Random) -> list[Case]:
-    """Two models whose experts do not fit: one where it matters who leaves, one where pages come and go all the time,
-    so that the order of commands matters."""
-    cases = []
-    wide = {"layers": 3, "frames": random.randint(13, 15), "steps": 5, "prompt": random.randint(3, 5), "batch": 1}
-    tight = {"layers": 2, "frames": 2, "steps": 4, "prompt": random.randint(4, 5), "batch": 2}
-    for sizes in (wide, tight):
-        case = MixtureCase(
-            **sizes, experts=6, per_token=2, dtype=random.choice(("float32", "bfloat16", "float16")),
-            seed=random.randrange(2**31), memory=0,
-        )  # fmt: skip
-        case = with_memory(case)
-        cases.append(Case(case.label, case.inputs()))
-    return cases

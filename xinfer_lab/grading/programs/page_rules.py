@@ -5,7 +5,7 @@ The names of calls are those of `NotedPool`. Which page a call is about is the p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.device.records import (
@@ -126,7 +126,7 @@ def _wrong_move(call: PoolCall, copy: PageCopy) -> Fault | None:
         return Fault(
             "brought-twice",
             f"Page {copy.page} is brought a second time.",
-            expected=f"no copy: page {copy.page} is in frame {there}, or on its way there",
+            expected=f"no copy: page {copy.page} came to frame {there}, and no other page needed the frame since",
             got=f"a copy into frame {copy.frame}",
             records=(copy.record,),
             hint="pool.table.frame_of(page) is not None where it is there, or on its way.",
@@ -225,7 +225,7 @@ def refuses_right(evidence: Evidence) -> Fault | None:
                 "submits",
                 f"{call.name} of page {call.page} finds no frame, and submits something all the same.",
                 expected="nothing: a refusal changes nothing",
-                got=_listed(evidence, call),
+                got=_listed(evidence, begun),
                 records=tuple(begun),
             )
     return None
@@ -280,16 +280,16 @@ def submits_nothing_for_what_is_there(evidence: Evidence) -> Fault | None:
                 "submits",
                 f"{call.name} of page {call.page} submits something, and the page is there.",
                 expected="nothing: no copy, no signal, no wait",
-                got=_listed(evidence, call),
+                got=_listed(evidence, begun),
                 records=tuple(begun),
             )
     return None
 
 
-def _listed(evidence: Evidence, call: PoolCall) -> str:
+def _listed(evidence: Evidence, records: Sequence[int]) -> str:
     kinds = {"wait": "a wait", "signal": "a signal", "copy": "a copy"}
     told = []
-    for _, record in call.records(evidence.stream):
+    for record in (evidence.stream[index] for index in records):
         what = kinds.get(record.op, record.op)
         if isinstance(record, (Wait, Signal)):
             what += (
@@ -313,8 +313,8 @@ def one_wait_for_a_page(evidence: Evidence) -> Fault | None:
                 "direct-waits",
                 f"{call.name} makes the direct queue wait{' twice' if allowed else ''}.",
                 expected="one wait, for the page's copy" if allowed else "no wait of the direct queue: acquire has it",
-                got=_listed(evidence, call),
-                records=(waits[-1],),
+                got=_listed(evidence, waits),
+                records=(waits[-1], *waits),
             )
     return None
 

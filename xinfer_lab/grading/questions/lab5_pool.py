@@ -61,7 +61,7 @@ def _piece(name: str, points: int, part: str, drawn: Callable[[Random], list[Cas
 
 
 def _mixtures(random: Random) -> list[Case]:
-    from xinfer_lab.grading.programs.mixture_case import mixtures
+    from xinfer_lab.grading.programs.mixture_draw import mixtures
 
     return mixtures(random)
 

@@ -6,7 +6,7 @@ from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.grading.programs.verify import Named
 from xinfer_lab.grading.truth import lab5_signs as signs
 
-__all__ = ["EVICT_IDEAS", "GENERAL", "PREFETCH_IDEAS", "VALUE_BEFORE"]
+__all__ = ["DECLINES", "EVICT_IDEAS", "GENERAL", "PREFETCH_IDEAS", "TOO_EAGER", "VALUE_BEFORE"]
 
 GENERAL = (
     Named(
@@ -64,6 +64,37 @@ GENERAL = (
 VALUE_BEFORE = (
     "The value that is noted has to be the one that is signalled behind this very command. The one before says "
     "only that what came before is done."
+)
+
+DECLINES = (
+    Named(
+        "Frame 0 is a frame",
+        "make_room gives the frame's number, and 0 is one of them, though it counts as false in an `if`. There is no "
+        "room where it gives None: `is None`.",
+        signs.frame_0_stays_empty,
+    ),
+    Named(
+        "Nothing is fetched ahead",
+        "What is asked ahead of its use is declined, whatever room there is. `ahead` is for make_room to know, and "
+        "nothing else depends on it.",
+        signs.only_on_demand,
+    ),
+    Named(
+        "No page leaves for one that is fetched ahead",
+        "A page that nobody uses may go for it, if it is not on its way itself: make_room sees to both. Ask it whether "
+        "a frame is free or not.",
+        signs.pushes_nobody_out_ahead,
+    ),
+)
+
+TOO_EAGER = Named(
+    "A page that was fetched ahead has to leave for another",
+    "make_room has to know that this page is not needed yet: hand `ahead` on to it. Otherwise pages that were "
+    "fetched ahead push each other out before anybody has used them.",
+    lambda evidence, fault: (
+        (fault.kind == "submits" and "finds no frame" in fault.headline)
+        or (fault.kind == "wrong-answer" and fault.got == "True")
+    ),
 )
 
 PREFETCH_IDEAS = (
@@ -144,17 +175,13 @@ PREFETCH_IDEAS = (
         "prefetch itself starts the copy.",
         lambda evidence, fault: fault.kind == "on-demand",
     ),
-    Named(
-        "A page that was fetched ahead has to leave for another",
-        "make_room has to know that this page is not needed yet: hand `ahead` on to it. Otherwise pages that were "
-        "fetched ahead push each other out before anybody has used them.",
-        lambda evidence, fault: fault.kind == "submits" or (fault.kind == "wrong-answer" and fault.got == "True"),
-    ),
+    TOO_EAGER,
+    *DECLINES,
     Named(
         "The policy is not told",
         "A policy that never hears of a page cannot choose it: nobody may go, as far as it knows. placed(page) when "
         "the page gets its frame.",
-        lambda evidence, fault: fault.kind in ("refused", "wrong-answer"),
+        signs.nobody_leaves,
     ),
     Named(
         "A prefetch counts as a use",
@@ -278,6 +305,22 @@ EVICT_IDEAS = (
         "The frame is never given up",
         "As long as the table has the page there, its frame can be bound to nobody else: unbind(page).",
         lambda evidence, fault: signs.raised(fault, "PageError") or fault.kind == "wrong-frame",
+    ),
+    Named(
+        "Another queue waits in evict",
+        "The copy queue waits in prefetch, for what evict has noted, and only before it fills this very frame or "
+        "brings this very page. In evict the write-back queue alone waits.",
+        lambda evidence, fault: (
+            fault.kind == "no-overlap" and signs.waits_for_saved(evidence, fault) and signs.own_wait(evidence, fault)
+        ),
+        instead_of_hint=True,
+    ),
+    Named(
+        "Noted, and not saved",
+        "prefetch waits for what evict has noted. A page that nobody wrote does not go home, so there is nothing to "
+        "note: emptied and returned change where a page is saved, for its frame and for it, and nowhere else.",
+        lambda evidence, fault: fault.kind == "no-overlap" and signs.waits_for_saved(evidence, fault),
+        instead_of_hint=True,
     ),
     Named(
         "Waits for more than its frame",

@@ -6,37 +6,30 @@ from collections.abc import Sequence
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
 from xinfer_lab.grading.programs import page_rules as pages
+from xinfer_lab.grading.programs import page_signals as signals
 from xinfer_lab.grading.programs import rules
-from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.mixture_case import MixtureCase, resident_run
 from xinfer_lab.grading.programs.verify import ProgramJudge
-from xinfer_lab.grading.truth.lab5_clock_run import ClockRun
+from xinfer_lab.grading.truth.lab5_expected import expected_run, nothing_beside_the_pool
 from xinfer_lab.grading.truth.lab5_signs import BLAME
 from xinfer_lab.grading.truth.lab5_use_ideas import GATE_IDEAS
 from xinfer_lab.residency.parity import compare_logits, parity_line
 
-__all__ = ["GATE", "brought_by_clock", "hit_rates"]
+__all__ = ["GATE", "hit_rates"]
 
 SHARE = 0.75
 """Of CLOCK's hit rate. Other policies that make sense reach nine tenths of it and more, by luck all of it: what they
 choose is for the pieces about CLOCK to say, and no matter for a gate whose requests are drawn."""
 
 
-def brought_by_clock(evidence: Evidence) -> int:
-    """How many pages CLOCK brings to the device where it is asked what this pool was asked."""
-    clock = ClockRun(evidence.case.shape.frames)
-    for call in evidence.pages.calls:
-        clock.take(call)
-    return clock.brought
-
-
 def hit_rates(evidence: Evidence) -> tuple[float, float]:
-    """The share of acquisitions for which no page was brought: this pool's, and CLOCK's for the same requests. Below 0
-    where more was fetched ahead than was used.
+    """The share of acquisitions for which no page was brought: this pool's, by the copies in its stream, and that of
+    the course's pool in the same run of the model. Below 0 where more was fetched ahead than was used.
     """
-    acquired = sum(call.name == "acquire" and call.result != REFUSED for call in evidence.pages.calls)
-    brought = len(evidence.pages.brought), brought_by_clock(evidence)
+    expected = expected_run(evidence.case)
+    acquired = sum(count for (name, _), count in expected.acquired.items() if name == "acquire")
+    brought = len(evidence.pages.brought), len(expected.pages.brought)
     return 1 - brought[0] / max(1, acquired), 1 - brought[1] / max(1, acquired)
 
 
@@ -49,7 +42,8 @@ def keeps_what_clock_keeps(evidence: Evidence) -> Fault | None:
         "hit-rate",
         "Pages leave that are needed again soon.",
         expected=f"a hit rate of at least three quarters of CLOCK's for the same requests, {SHARE * clocks:.3f}",
-        got=f"{ours:.3f}: {len(evidence.pages.brought)} pages brought, where CLOCK brings {brought_by_clock(evidence)}",
+        got=f"{ours:.3f}: {len(evidence.pages.brought)} pages brought, where CLOCK brings "
+        f"{len(expected_run(evidence.case).pages.brought)}",
         show=False,
     )
 
@@ -125,11 +119,15 @@ GATE = ProgramJudge(
         pages.host_never_blocks_for_pages,
         pages.no_race,
         pages.submits_nothing_for_what_is_there,
+        signals.submits_nothing_for_clean_pages,
         pages.one_wait_for_a_page,
+        signals.signals_once,
+        signals.waits_for_signals,
         pages.fetched_ahead,
         pages.waits_for_no_more,
         really_brought,
         parity,
+        nothing_beside_the_pool,
         keeps_what_clock_keeps,
     ),
     _passed,

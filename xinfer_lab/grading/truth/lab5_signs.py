@@ -6,6 +6,7 @@ from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.device.records import Copy, Record, Signal, Wait
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.grading.programs.pages import PageCopy
 from xinfer_lab.grading.questions.lab5_script import PoolScript
 
 __all__ = [
@@ -15,12 +16,17 @@ __all__ = [
     "brought_by_number",
     "copy_not_awaited",
     "fewer_signals_than_copies",
+    "frame_0_stays_empty",
     "full_when_it_broke",
+    "nobody_leaves",
     "not_done",
     "not_home_yet",
     "not_saved_yet",
     "off_by_one",
     "on_its_way",
+    "only_on_demand",
+    "own_wait",
+    "pushes_nobody_out_ahead",
     "race",
     "raised",
     "raised_at",
@@ -33,6 +39,7 @@ __all__ = [
     "waits",
     "waits_before",
     "waits_behind",
+    "waits_for_saved",
     "writer_not_awaited",
 ]
 
@@ -53,6 +60,14 @@ BLAME = {
     "wrong-page": "prefetch",
     "no-overlap": "prefetch",
     "victim": "acquire",
+    "hit-rate": "choose",
+    "submits-clean": "evict",
+    "signals:prefetch": "prefetch",
+    "signals:acquire": "prefetch",
+    "signals:release": "release",
+    "signals:evict": "evict",
+    "waits-early": "release",
+    "never-signalled": "prefetch",
 }
 """The function where the remedy of a fault belongs, by the beginning of the fault's kind."""
 
@@ -272,6 +287,52 @@ def brought_by_number(evidence: Evidence) -> bool:
     """Whether the last page was brought into the frame whose number is that of a page that was there."""
     last = evidence.pages.calls[-1]
     return any(copy.brings and last.before.frame_of(copy.frame) not in (None, copy.frame) for copy in last.copies)
+
+
+def _declines(fault: Fault) -> bool:
+    return fault.kind == "refused" or (fault.kind == "wrong-answer" and fault.got == "False")
+
+
+def frame_0_stays_empty(evidence: Evidence, fault: Fault) -> bool:
+    """A page is declined, and none at all has come into frame 0, which is free first."""
+    return _declines(fault) and not any(copy.frame == 0 for copy in evidence.pages.brought)
+
+
+def _brings(evidence: Evidence, name: str) -> list[PageCopy]:
+    calls = (call for call in evidence.pages.calls if call.name == name)
+    return [copy for call in calls for copy in call.copies if copy.brings]
+
+
+def only_on_demand(evidence: Evidence, fault: Fault) -> bool:
+    """A page is declined, and ``prefetch`` never brings one that ``acquire`` did not ask for."""
+    return _declines(fault) and bool(_brings(evidence, "acquire")) and not _brings(evidence, "prefetch")
+
+
+def pushes_nobody_out_ahead(evidence: Evidence, fault: Fault) -> bool:
+    """A page is declined, and pages leave for those that are needed now, never for one that is fetched ahead."""
+    return (
+        _declines(fault)
+        and any(copy.held is not None for copy in _brings(evidence, "acquire"))
+        and all(copy.held is None for copy in _brings(evidence, "prefetch"))
+    )
+
+
+def nobody_leaves(evidence: Evidence, fault: Fault) -> bool:
+    """A page is declined where one may go, and no page has ever left for another."""
+    brought = evidence.pages.brought
+    return _declines(fault) and bool(brought) and all(copy.held is None for copy in brought)
+
+
+def own_wait(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the wait that the fault is about is one of the student's own lines."""
+    record = evidence.stream[fault.records[0]] if fault.records else None
+    return isinstance(record, Wait) and record.where in evidence.lines
+
+
+def waits_for_saved(evidence: Evidence, fault: Fault) -> bool:
+    """Whether the fault is about a wait of the copy queue for a page that goes home."""
+    record = evidence.stream[fault.records[0]] if fault.records else None
+    return isinstance(record, Wait) and record.queue == "copy" and record.fence.startswith("saved")
 
 
 def saved_in_the_last_call(evidence: Evidence) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.grading.programs.verify import Named
 from xinfer_lab.grading.truth import lab5_signs as signs
-from xinfer_lab.grading.truth.lab5_copy_ideas import GENERAL, VALUE_BEFORE
+from xinfer_lab.grading.truth.lab5_copy_ideas import DECLINES, GENERAL, TOO_EAGER, VALUE_BEFORE
 
 __all__ = ["ACQUIRE_IDEAS", "GATE_IDEAS", "RELEASE_IDEAS"]
 
@@ -70,7 +70,13 @@ ACQUIRE_IDEAS = (
     Named(
         "Waits although the page is there",
         "A page whose state is IN_DEVICE was waited for when it came. Nothing is submitted for it any more.",
-        lambda evidence, fault: fault.kind in ("submits", "direct-waits"),
+        lambda evidence, fault: fault.kind == "direct-waits" or (fault.kind == "submits" and "a wait" in fault.got),
+    ),
+    Named(
+        "More pins than acquires",
+        "Each acquire is one user more, and its release takes one away. A page that is pinned twice for one acquire "
+        "never loses its last user, and can never leave.",
+        signs.nobody_leaves,
     ),
     Named(
         "Nobody knows that the page was written",
@@ -140,6 +146,7 @@ RELEASE_IDEAS = (
         lambda evidence, fault: (
             fault.kind in ("stranger", "brought-twice") or (fault.kind == "victim" and fault.expected.endswith("stays"))
         ),
+        instead_of_hint=True,
     ),
     Named(
         "Pins are never given back",
@@ -154,7 +161,16 @@ RELEASE_IDEAS = (
     Named(
         "Waits where nobody has to yet",
         "Whoever overwrites the frame will wait, if anybody ever does. release only signals.",
-        lambda evidence, fault: fault.kind in ("no-overlap", "waits-early"),
+        lambda evidence, fault: (
+            fault.kind == "waits-early" or (fault.kind == "no-overlap" and signs.own_wait(evidence, fault))
+        ),
+    ),
+    Named(
+        "Noted for other frames, too",
+        "Whoever fills a frame waits for what is noted there. The value of this signal is noted for the frame of the "
+        "page that is released, and for no other.",
+        lambda evidence, fault: fault.kind == "no-overlap",
+        instead_of_hint=True,
     ),
 )
 
@@ -206,9 +222,35 @@ GATE_IDEAS = (
         lambda evidence, fault: signs.raised(fault, "PageError"),
     ),
     Named(
+        "Nothing is signalled behind a use",
+        "release signals released, on the direct queue, and notes the value that it has signalled.",
+        lambda evidence, fault: signs.raised(fault, "EarlyWait") and "released" in fault.got,
+        instead_of_hint=True,
+    ),
+    Named(
+        "Nothing is signalled behind a copy",
+        "prefetch signals arrived, on the copy queue, and notes the value that it has signalled.",
+        lambda evidence, fault: signs.raised(fault, "EarlyWait") and "arrived" in fault.got,
+        instead_of_hint=True,
+    ),
+    Named(
+        "Nothing is signalled behind a copy home",
+        "evict signals saved, on the write-back queue, and notes the value that it has signalled.",
+        lambda evidence, fault: signs.raised(fault, "EarlyWait") and "saved" in fault.got,
+        instead_of_hint=True,
+    ),
+    TOO_EAGER,
+    *DECLINES,
+    Named(
+        "No page ever leaves",
+        "None may go, as it seems. Either the policy knows of none: prefetch tells it (placed). Or each has users "
+        "still: acquire pins a page once, and release takes that pin away.",
+        signs.nobody_leaves,
+    ),
+    Named(
         "Another page leaves than the policy's",
         "Your Clock chooses others than CLOCK would: is it told of everything, placed, used, removed?",
-        lambda evidence, fault: fault.kind in ("hit-rate", "refused", "wrong-answer"),
+        lambda evidence, fault: fault.kind == "hit-rate",
     ),
     Named(
         "Waits for more than has to be",

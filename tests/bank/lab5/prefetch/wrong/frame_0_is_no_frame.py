@@ -1,0 +1,22 @@
+"""
+wrong: frame 0 is taken for none
+check: prefetch, gate
+phrase: Frame 0 is a frame
+"""
+
+
+def prefetch(pool, page, ahead=True):
+    if pool.table.frame_of(page) is not None:
+        return True
+    frame = pool.make_room(ahead)
+    if not frame:
+        return False
+    queue, value = pool.device.copy_queue, pool.arrived.last_submitted + 1
+    queue.wait(pool.released, pool.last_use[frame])
+    queue.wait(pool.saved, max(pool.emptied[frame], pool.returned[page]))
+    queue.copy(pool.span(frame), pool.home(page), label=f"bring page {page}")
+    queue.signal(pool.arrived, value)
+    pool.ready[page] = value
+    pool.table.bind(page, frame)
+    pool.policy.placed(page)
+    return True
