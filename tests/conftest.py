@@ -16,12 +16,6 @@ settings.register_profile("xinfer-lab", deadline=None, derandomize=bool(os.envir
 settings.load_profile("xinfer-lab")
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for the processes that they start."""
-    return (os.cpu_count() or 1) + 1
-
-
 KINDS = {
     "cuda": "CUDA tests not run: {} (on a machine with a GPU: pytest -m cuda)",
     "browser": "Browser tests not run: {} (left out, or no Chromium was found: apt install chromium, or set CHROMIUM)",
