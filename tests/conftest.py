@@ -2,6 +2,7 @@
 aloud.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -14,6 +15,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # No test depends on wall-clock time; CI draws the same examples on every run.
 settings.register_profile("xinfer-lab", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
 settings.load_profile("xinfer-lab")
+
+
+@pytest.fixture
+def small_heap() -> Iterator[None]:
+    """For what collects garbage again and again: it does not look through a whole run's tests and libraries."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 KINDS = {

@@ -41,7 +41,7 @@ SMALL = PageSettings(
 
 
 @pytest.fixture
-def without_gpu(monkeypatch):
+def without_gpu(monkeypatch, small_heap):
     monkeypatch.setattr(store, "PinnedMemory", PlainMemory)
     monkeypatch.setattr(pages, "CudaDevice", Card)
     monkeypatch.setattr(run, "CudaDevice", Card)

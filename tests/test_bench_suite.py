@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import gc
 
 import pytest
 import torch
@@ -53,9 +52,7 @@ def config():
 
 
 @pytest.fixture
-def without_gpu(monkeypatch):
-    # Between two models a benchmark collects garbage: here with a whole run's tests and libraries to look through.
-    gc.freeze()
+def without_gpu(monkeypatch, small_heap):
     for module in (store, encoded_store):
         monkeypatch.setattr(module, "PinnedMemory", PlainMemory)
     monkeypatch.setattr(suite, "CudaDevice", Card)
@@ -68,8 +65,6 @@ def without_gpu(monkeypatch):
     monkeypatch.setattr(suite, "machine", lambda device: {"gpu": "none"})
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
-    yield
-    gc.unfreeze()
 
 
 def whole(config, saved=None, **options):
