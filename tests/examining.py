@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from xinfer_lab.grading import Report, cases_from_data, cases_to_data, find_piece
@@ -16,15 +17,17 @@ class Examiner:
     """The reports on what ``names`` holds, by the name that a check looks at.
 
     Checks may ask for the same run and judge it by other rules, as those of Lab 6's race do: it is recorded once.
+    ``cpu_seconds``: the most processor time of a recording, where it is less than the piece's own.
     """
 
-    def __init__(self, names: Mapping[str, Any]) -> None:
-        self._names = names
+    def __init__(self, names: Mapping[str, Any], cpu_seconds: float = float("inf")) -> None:
+        self._names, self._cpu_seconds = names, cpu_seconds
         self._runs: dict[tuple[object, ...], str] = {}
 
     def report(self, check: str, name: str, seed: int) -> Report:
         """What ``check`` says of the answer called ``name``, on the cases of ``seed``."""
         piece = find_piece(check)
+        piece = replace(piece, cpu_seconds=min(piece.cpu_seconds, self._cpu_seconds))
         cases = piece.draw(seed)
         own = (piece.run, piece.denied_modules, piece.cpu_seconds) if isinstance(piece, Program) else (check,)
         key = (*own, name, json.dumps(cases_to_data(cases)))
