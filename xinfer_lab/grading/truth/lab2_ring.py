@@ -124,11 +124,12 @@ def _just_fits(evidence: Evidence, fault: Fault) -> bool:
 
 
 def _as_if_rounded(evidence: Evidence, fault: Fault, rounded: Callable[[int], int]) -> bool:
-    """Whether the ranges begin as they would if each size were ``rounded`` so, up to the one that the fault
-    is about."""
+    """Whether the ranges begin as they would if each size were ``rounded`` so: all of them, or in a script that goes
+    round the ring those up to the one that the fault is about."""
     if fault.kind != "place":
         return False
-    starts = [write.dst.offset for index, write in _writes(evidence) if index <= max(fault.records)]
+    last = max(fault.records) if evidence.case.retires else len(evidence.stream)
+    starts = [write.dst.offset for index, write in _writes(evidence) if index <= last]
     head, expected = 0, []
     for _, size in evidence.case.ranges[: len(starts)]:
         expected.append(head)
