@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xinfer_lab.device.errors import DeviceError, OutOfDeviceMemory, format_bytes
-from xinfer_lab.grading.programs import page_rules as pages
-from xinfer_lab.grading.programs import page_signals as signals
 from xinfer_lab.grading.programs import rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.mixture_case import MixtureCase, resident_run
 from xinfer_lab.grading.programs.verify import ProgramJudge
 from xinfer_lab.grading.truth.lab5_expected import expected_run, nothing_beside_the_pool
+from xinfer_lab.grading.truth.lab5_rules import MOVES, WAITS
 from xinfer_lab.grading.truth.lab5_signs import BLAME
 from xinfer_lab.grading.truth.lab5_use_ideas import GATE_IDEAS
 from xinfer_lab.residency.parity import compare_logits, parity_line
@@ -104,27 +103,11 @@ def _passed(found: Sequence[Evidence]) -> str:
     return f"paged vs resident max abs diff = 0, no hazard, within budget; hit rate {ours:.2f}, CLOCK's {clocks:.2f}."
 
 
-_MOVES = (
-    rules.given_inputs_only,
-    pages.pages_move_whole,
-    pages.no_page_in_use_leaves,
-    pages.refuses_right,
-    pages.acquires_right,
-    pages.dirty_pages_go_home,
-)
-
 GATE = ProgramJudge(
     (
-        *_MOVES,
-        pages.host_never_blocks_for_pages,
-        pages.no_race,
-        pages.submits_nothing_for_what_is_there,
-        signals.submits_nothing_for_clean_pages,
-        pages.one_wait_for_a_page,
-        signals.signals_once,
-        signals.waits_for_signals,
-        pages.fetched_ahead,
-        pages.waits_for_no_more,
+        rules.given_inputs_only,
+        *MOVES,
+        *WAITS,
         really_brought,
         parity,
         nothing_beside_the_pool,
@@ -134,5 +117,5 @@ GATE = ProgramJudge(
     GATE_IDEAS,
     BLAME,
     MixtureCase.of,
-    (*_MOVES[1:], pages.host_never_blocks_for_pages, pages.no_race),
+    (*MOVES, *WAITS[:2]),
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from xinfer_lab.device.records import Copy, HostRead, HostWrite
-from xinfer_lab.grading.programs import page_rules as pages
-from xinfer_lab.grading.programs import page_signals as signals
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify import Named, ProgramJudge
 from xinfer_lab.grading.questions.lab5_script import PoolScript
@@ -13,6 +11,7 @@ from xinfer_lab.grading.truth.lab5_clock_run import leaves_by_clock
 from xinfer_lab.grading.truth.lab5_copy_ideas import EVICT_IDEAS, PREFETCH_IDEAS
 from xinfer_lab.grading.truth.lab5_expected import nothing_beside_the_pool
 from xinfer_lab.grading.truth.lab5_gate import GATE
+from xinfer_lab.grading.truth.lab5_rules import MOVES, WAITS
 from xinfer_lab.grading.truth.lab5_signs import BLAME
 from xinfer_lab.grading.truth.lab5_use_ideas import ACQUIRE_IDEAS, RELEASE_IDEAS
 from xinfer_lab.grading.verify import Judge
@@ -103,35 +102,15 @@ def no_other_copies(evidence: Evidence) -> Fault | None:
     return None
 
 
-_MOVES = (
-    pages.pages_move_whole,
-    pages.no_page_in_use_leaves,
-    pages.refuses_right,
-    pages.acquires_right,
-    pages.dirty_pages_go_home,
-)
-_WAITS = (
-    pages.host_never_blocks_for_pages,
-    pages.no_race,
-    pages.submits_nothing_for_what_is_there,
-    signals.submits_nothing_for_clean_pages,
-    pages.one_wait_for_a_page,
-    signals.signals_once,
-    signals.waits_for_signals,
-    pages.fetched_ahead,
-    pages.waits_for_no_more,
-)
-
-
 def _judge(passed: str, part: str, ideas: tuple[Named, ...]) -> ProgramJudge:
     blame = {kind: part for kind in BLAME} | {"raised:": part, "submits": part}
     return ProgramJudge(
-        (*_MOVES, *_WAITS, as_asked, no_other_copies, leaves_by_clock, right_bytes, nothing_beside_the_pool),
+        (*MOVES, *WAITS, as_asked, no_other_copies, leaves_by_clock, right_bytes, nothing_beside_the_pool),
         passed,
         ideas,
         blame,
         PoolScript.of,
-        (*_MOVES, *_WAITS[:2]),
+        (*MOVES, *WAITS[:2]),
     )
 
 
