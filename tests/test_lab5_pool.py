@@ -20,6 +20,7 @@ from xinfer_lab.device.records import Copy, Span, Wait
 from xinfer_lab.grading import examine, find_piece
 from xinfer_lab.grading.parts_trial import try_parts
 from xinfer_lab.grading.piece import Case, cases_from_data, cases_to_data
+from xinfer_lab.grading.programs import mixture_draw
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence
 from xinfer_lab.grading.programs.mixture_case import MixtureCase, resident_run, run_mixture
@@ -476,3 +477,11 @@ def test_a_fault_that_comes_late_is_in_its_picture() -> None:
 def test_a_pool_whose_policy_hears_of_no_use_keeps_other_pages_than_clock() -> None:
     report = examine("lab5.acquire", fresh(acquire=("    pool.policy.used(page)\n", ""))["acquire"])
     assert report.misconception is not None and report.misconception.name == "The policy does not hear of uses"
+
+
+def test_a_draw_ends_though_no_model_tells_policies_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(mixture_draw, "tells_policies_apart", lambda case: asked.append(case) or False)
+    wide, tight = mixture_draw.mixtures(Random(3))
+    assert len(asked) == 64
+    assert (wide.inputs["layers"], tight.inputs["frames"]) == (3, 2)

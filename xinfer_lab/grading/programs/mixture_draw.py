@@ -24,6 +24,10 @@ FAR_BELOW, WELL_ABOVE = 0.65, 0.85
 more than the second, in every model in which it matters who leaves. What the gate asks lies between."""
 
 
+_TRIES = 64
+"""Models that are drawn at most."""
+
+
 class _Ranked:
     """A policy by which the page goes that ranks lowest, by when it came, when it was used last, and how often
     ever."""
@@ -85,9 +89,9 @@ def _hits(case: MixtureCase, policy: Callable[[], Any]) -> int:
 def mixtures(random: Random) -> list[Case]:
     """Two models whose experts do not fit: one where it matters who leaves (`tells_policies_apart`), one where pages
     come and go all the time, so that the order of commands matters."""
-    wide = _wide(random)
-    while not tells_policies_apart(wide):
-        wide = _wide(random)
+    drawn = (_wide(random) for _ in range(_TRIES))
+    # Nearly every second model does. Grading must end whatever is drawn: the rule holds for any model.
+    wide = next(filter(tells_policies_apart, drawn), None) or _wide(random)
     tight = _drawn(random, layers=2, frames=2, steps=4, prompt=random.randint(4, 5), batch=2)
     return [Case(case.label, case.inputs()) for case in map(with_memory, (wide, tight))]
 
