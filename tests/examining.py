@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from xinfer_lab.grading import Report, cases_from_data, cases_to_data, find_piece
 from xinfer_lab.grading.programs.record import Program
 
-__all__ = ["Examiner"]
+__all__ = ["Examiner", "drawn"]
+
+
+@cache
+def drawn(check: str, seed: int) -> str:
+    """The cases of ``check`` for ``seed``, as JSON: drawing some takes longer than judging an answer on them."""
+    return json.dumps(cases_to_data(find_piece(check).draw(seed)))
 
 
 class Examiner:
@@ -28,10 +35,10 @@ class Examiner:
         """What ``check`` says of the answer called ``name``, on the cases of ``seed``."""
         piece = find_piece(check)
         piece = replace(piece, cpu_seconds=min(piece.cpu_seconds, self._cpu_seconds))
-        cases = piece.draw(seed)
         own = (piece.run, piece.denied_modules, piece.cpu_seconds) if isinstance(piece, Program) else (check,)
-        key = (*own, name, json.dumps(cases_to_data(cases)))
+        key = (*own, name, drawn(check, seed))
         if key not in self._runs:
+            cases = cases_from_data(json.loads(drawn(check, seed)))
             self._runs[key] = json.dumps(piece.record(self._names[name], cases))
         data = {**json.loads(self._runs[key]), "piece": check}
-        return piece.verify(cases_from_data(cases_to_data(cases)), data)
+        return piece.verify(cases_from_data(json.loads(drawn(check, seed))), data)

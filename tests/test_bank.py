@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.answer_bank import SOURCES, Answer, answers, assemble, checks_of, concerned, functions_of, run
-from tests.examining import Examiner
+from tests.examining import Examiner, drawn
 from tests.recorder import record_apart
-from xinfer_lab.grading import Report, cases_to_data, find_piece
+from xinfer_lab.grading import Report, cases_from_data, find_piece
 from xinfer_lab.grading.programs.record import Program
 
 SEEDS = (0, 1, 20_261_129)
@@ -62,12 +63,12 @@ def test_a_cheat_fails_where_recording_and_verifying_are_processes_of_their_own(
 def grade_apart(answer: Answer, check: str, folder: Path) -> Report:
     """The report on ``answer``, recorded in a child process that gets the cases and nothing that is right."""
     piece = find_piece(check)
-    cases = piece.draw(7)
+    cases = json.loads(drawn(check, SEEDS[0]))
     # A queue program runs a model: it has far more to do before it counts as endless.
     seconds = 1.5 if isinstance(piece, Program) else 0.3
     name = checks_of(answer.lab)[check]
-    data = record_apart(check, cases_to_data(cases), assemble(answer), name, folder, cpu_seconds=seconds)
-    return piece.verify(cases, data)
+    data = record_apart(check, cases, assemble(answer), name, folder, cpu_seconds=seconds)
+    return piece.verify(cases_from_data(cases), data)
 
 
 @pytest.mark.parametrize("lab", sorted(SOURCES))

@@ -309,6 +309,35 @@ def test_what_a_passed_program_is_told_may_depend_on_how_all_its_cases_were_run(
     assert report.passed and report.headline == "[True, True]"
 
 
+def test_pieces_that_judge_the_same_run_share_what_is_known_of_it_and_no_other_run_does() -> None:
+    from xinfer_lab.grading.catalog import find_piece
+    from xinfer_lab.grading.programs.verify import read_evidence
+    from xinfer_lab.grading.questions.lab3_parts import neighbours
+
+    piece, judges = find_piece("lab3.release"), [judge_of("lab3.release"), judge_of("lab3.gate")]
+    one, two = cases = piece.draw(1)[:2]
+    first, second = piece.record(neighbours("")["release"], cases)["outcomes"]
+    known = read_evidence(judges[0], one, first)
+    again = read_evidence(judges[1], one, copy.deepcopy(first))
+    assert again is known and again.replay() is known.replay() and again.replay("copies_last") is not known.replay()
+    assert read_evidence(judges[0], one, second) is not known and read_evidence(judges[0], two, first) is not known
+
+
+def test_a_recording_nested_too_deeply_to_be_read_is_said_to_be_so() -> None:
+    from xinfer_lab.grading.catalog import find_piece
+    from xinfer_lab.grading.questions.lab3_parts import neighbours
+
+    piece = find_piece("lab3.release")
+    cases = piece.draw(1)[:1]
+    data = piece.record(neighbours("")["release"], cases)
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    data["outcomes"][0]["calls"] = nested
+    report = piece.verify(cases, data)
+    assert not report.passed and "nested too deeply" in report.headline
+
+
 def test_a_report_within_a_report_keeps_its_picture_and_folds_its_sentences() -> None:
     drawn = "     record  copy " + " " * 60 + "| <== first"
     words = "read after write: " + "the direct queue reads it while the copy queue may still be writing it. " * 2

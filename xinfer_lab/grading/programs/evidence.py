@@ -80,6 +80,7 @@ class Evidence:
     lines: Mapping[str, str] = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
     calls: tuple[Call, ...] = ()
+    _replays: dict[str, Replayed] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def findings(self) -> Findings:
@@ -122,10 +123,15 @@ class Evidence:
 
     def replay(self, schedule: str = "timed") -> Replayed:
         """Run the stream on a device of one's own, under the case's budget, with one's own weights and in the order of
-        ``schedule``; fresh memory is poisoned, but hazards are what `findings` says.
+        ``schedule``, the first time; fresh memory is poisoned, but hazards are what `findings` says.
 
         Raises a `DeviceError` for what no device could do, `OutOfDeviceMemory` among them.
         """
+        if schedule not in self._replays:
+            self._replays[schedule] = self._replayed(schedule)
+        return self._replays[schedule]
+
+    def _replayed(self, schedule: str) -> Replayed:
         case: ProgramCase = self.case
         seen: list[tuple[HostRead, torch.Tensor]] = []
         device = EmulatedDevice(memory=case.memory, schedule=schedule, check=False, poison=True)

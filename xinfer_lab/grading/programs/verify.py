@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from xinfer_lab.device.device import KERNELS
@@ -14,7 +16,7 @@ from xinfer_lab.device.simulated import simulate
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.grading.envelope import read_line, read_outcomes, read_raised
-from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.piece import Case, cases_from_data, cases_to_data
 from xinfer_lab.grading.programs.calls import read_calls
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
@@ -84,8 +86,21 @@ def verify_program(piece: str, judge: ProgramJudge, cases: Sequence[Case], data:
 
 
 def read_evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -> Evidence:
-    """What is known of one case of a recording, which is untrusted input. Raises `BadData` or `StreamError`."""
-    asked = judge.case(case.inputs)
+    """What is known of one case of a recording, which is untrusted input. Raises `BadData` or `StreamError`.
+
+    Pieces that judge the same run by other rules, as those of a race do, get the same object: its hazards and replays
+    are worked out once.
+    """
+    try:
+        return _evidence(judge.case, json.dumps(cases_to_data([case])), json.dumps(outcome))
+    except RecursionError:
+        raise BadData("the recording is nested too deeply") from None
+
+
+@lru_cache(maxsize=8)
+def _evidence(make: Callable[[Mapping[str, Value]], ProgramCase], cases: str, text: str) -> Evidence:
+    asked = make(cases_from_data(json.loads(cases))[0].inputs)
+    outcome = json.loads(text)
     if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "calls", "raised", "line"}:
         raise BadData(
             "an outcome of a queue program has the fields stream, lines, methods, calls and line, and raised if it "
