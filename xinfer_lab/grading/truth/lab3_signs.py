@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from itertools import pairwise
 
 from xinfer_lab.device.records import Signal, Wait
@@ -53,7 +54,7 @@ def _uploads(evidence: Evidence, before: int | None = None) -> list[int]:
     upload."""
     signals = [i for i, r in enumerate(evidence.stream) if isinstance(r, Signal) and r.fence.startswith("copied")]
     uploads = [upload for upload in evidence.program.uploads if before is None or upload.record < before]
-    return list({sum(i < upload.record for i in signals): upload.layer for upload in uploads}.values())
+    return list({bisect_left(signals, upload.record): upload.layer for upload in uploads}.values())
 
 
 def _reader_wait(evidence: Evidence, fault: Fault) -> tuple[int, int, int] | None:
