@@ -63,6 +63,11 @@ demo: $(STAMP) ## stream a small model and print the parity line
 test: $(STAMP) ## run the tests on every core; CUDA tests are counted, not run
 	'$(PY)' -m pytest -n auto --dist loadfile -m 'not cuda' $(ARGS)
 
+# What takes as long as half of the other tests and changes with the labs and their judges alone.
+.PHONY: grader
+grader: $(STAMP) ## test the grader further: mutated answers, the bank through nbgrader
+	'$(PY)' -m pytest tests/grader -n auto --dist loadfile $(ARGS)
+
 # Only where it costs nothing to ask: root on a system with Debian's packages. Elsewhere it says what to do.
 .PHONY: sandbox
 sandbox: ## install bubblewrap, under which students' code is marked

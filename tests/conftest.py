@@ -12,6 +12,9 @@ from hypothesis import settings
 # Workers already use every core. Set before torch is imported, and inherited by the processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# A worker holds thousands of tests and large libraries, and each collection looks through them: a tenth of all time.
+gc.set_threshold(50_000, 20, 50)
+
 # No test depends on wall-clock time; CI draws the same examples on every run.
 settings.register_profile("xinfer-lab", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
 settings.load_profile("xinfer-lab")

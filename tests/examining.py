@@ -29,7 +29,7 @@ class Examiner:
 
     def __init__(self, names: Mapping[str, Any], cpu_seconds: float = float("inf")) -> None:
         self._names, self._cpu_seconds = names, cpu_seconds
-        self._runs: dict[tuple[object, ...], str] = {}
+        self._runs: dict[tuple[object, ...], Any] = {}
 
     def report(self, check: str, name: str, seed: int) -> Report:
         """What ``check`` says of the answer called ``name``, on the cases of ``seed``."""
@@ -39,6 +39,6 @@ class Examiner:
         key = (*own, name, drawn(check, seed))
         if key not in self._runs:
             cases = cases_from_data(json.loads(drawn(check, seed)))
-            self._runs[key] = json.dumps(piece.record(self._names[name], cases))
-        data = {**json.loads(self._runs[key]), "piece": check}
+            self._runs[key] = json.loads(json.dumps(piece.record(self._names[name], cases)))
+        data = {**self._runs[key], "piece": check}
         return piece.verify(cases_from_data(json.loads(drawn(check, seed))), data)

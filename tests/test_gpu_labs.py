@@ -8,7 +8,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_output
 
-from tools.gpu_labs import Run, differences, measured, wrong_totals
+from tools.gpu_labs import Run, chosen, differences, measured, wrong_totals
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.qwen2 import SyntheticSpec
@@ -71,3 +71,10 @@ def test_points_that_differ_and_totals_that_should_not_be_are_told() -> None:
     assert len(wrong_totals(a_run("labs", "GPU", gate=3, piece=0))) == 2
     full.in_notebook.pop("gate")
     assert any("graded in one way alone: ['gate']" in fault for fault in wrong_totals(full))
+
+
+def test_labs_are_chosen_by_the_beginnings_of_their_names_and_one_that_no_lab_has_is_told() -> None:
+    assert len(chosen("")) == 6
+    assert chosen("lab5,lab6") == ["lab5-page-pool", "lab6-beat-the-link"]
+    with pytest.raises(ValueError, match="'lab9'; there are lab1-residency, lab2"):
+        chosen("lab5,lab9")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import random
 import sys
 import time
@@ -98,6 +99,28 @@ def test_an_answer_that_never_ends_is_stopped_and_is_not_asked_again() -> None:
 def test_a_sleeping_answer_is_stopped_too() -> None:
     with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=60, wall_seconds=0.1):
         time.sleep(60)
+
+
+def test_a_limit_that_runs_out_while_garbage_is_collected_stops_the_answer_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    swallowed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", swallowed.append)
+    began = time.process_time()
+
+    def spends(phase: str, info: object) -> None:
+        while time.process_time() < began + 0.4:
+            pass
+
+    gc.callbacks.append(spends)
+    try:
+        with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=0.05):
+            gc.collect()
+            while True:
+                pass
+    finally:
+        gc.callbacks.remove(spends)
+    assert swallowed == []
 
 
 def test_what_ends_in_time_is_left_alone() -> None:

@@ -323,7 +323,9 @@ def test_pieces_that_judge_the_same_run_share_what_is_known_of_it_and_no_other_r
     assert read_evidence(judges[0], one, second) is not known and read_evidence(judges[0], two, first) is not known
 
 
-def test_a_recording_nested_too_deeply_to_be_read_is_said_to_be_so() -> None:
+@pytest.mark.parametrize("levels", [1_500, 100_000])
+@pytest.mark.parametrize("place", ["calls", "raised"])
+def test_a_recording_nested_too_deeply_to_be_read_is_said_to_be_so(place: str, levels: int) -> None:
     from xinfer_lab.grading.catalog import find_piece
     from xinfer_lab.grading.questions.lab3_parts import neighbours
 
@@ -331,11 +333,12 @@ def test_a_recording_nested_too_deeply_to_be_read_is_said_to_be_so() -> None:
     cases = piece.draw(1)[:1]
     data = piece.record(neighbours("")["release"], cases)
     nested: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(levels):
         nested = [nested]
-    data["outcomes"][0]["calls"] = nested
+    raised = {"type": "ValueError", "bases": [], "message": "", "args": nested}
+    data["outcomes"][0][place] = nested if place == "calls" else raised
     report = piece.verify(cases, data)
-    assert not report.passed and "nested too deeply" in report.headline
+    assert not report.passed and "cannot be read" in report.headline
 
 
 def test_a_report_within_a_report_keeps_its_picture_and_folds_its_sentences() -> None:

@@ -152,7 +152,7 @@ def test_every_target_says_what_it_does():
 
 def test_ci_runs_the_commands_of_the_readme():
     script = text(".ci/run")
-    for command in ("make lint", "make test"):
+    for command in ("make lint", "make test", "make grader", "make browser"):
         assert re.search(rf"^{command}\b", script, flags=re.M)
         assert command in text("README.md")
     assert script.startswith("#!/usr/bin/env bash\nset -e") or re.search(r"^set -euo pipefail$", script, flags=re.M)
@@ -161,7 +161,7 @@ def test_ci_runs_the_commands_of_the_readme():
 
 def test_the_workflow_runs_the_readmes_lines_without_make():
     lines = re.findall(r"- run: (python -m .+)", text(".github/workflows/ci.yml"))
-    assert len(lines) == 2
+    assert len(lines) == 3
     for line in lines:
         assert line in text("README.md")
 

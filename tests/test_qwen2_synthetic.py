@@ -14,6 +14,8 @@ from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.errors import CheckpointError, ConfigError
 from xinfer_lab.qwen2.reference import ReferenceModel
 from xinfer_lab.qwen2.synthetic import SyntheticSpec, synthetic_tensor, write_checkpoint
+from xinfer_lab.residency.weights import SMALL as SMALL_BYTES
+from xinfer_lab.residency.weights import SyntheticWeights
 
 SMALL = SyntheticSpec(layers=2, hidden=16, heads=2, kv_heads=1, intermediate=24, vocab=256)
 
@@ -60,6 +62,19 @@ def test_every_layer_is_distinct(tmp_path):
     for same in by_shape.values():
         for i, (first, one) in enumerate(same):
             assert not any(torch.equal(one, other) for _, other in same[i + 1 :]), first
+
+
+def test_weights_made_when_asked_for_are_those_of_the_files_and_small_ones_are_each_callers_own(tmp_path):
+    spec = replace(SMALL, vocab=2048, seed=7)
+    made, files = SyntheticWeights(spec.config(), spec.seed), weights(write_checkpoint(tmp_path / "model", spec))
+    sizes = {name: made.nbytes(name) for name in files}
+    assert min(sizes.values()) < SMALL_BYTES < max(sizes.values())
+    for name, tensor in files.items():
+        wanted = tensor.view(-1).view(torch.uint8)
+        assert torch.equal(made.bytes(name), wanted)
+        if sizes[name] <= SMALL_BYTES:
+            made.bytes(name).fill_(0)
+        assert torch.equal(SyntheticWeights(spec.config(), spec.seed).bytes(name), wanted)
 
 
 def test_a_layer_does_not_depend_on_how_many_there_are():

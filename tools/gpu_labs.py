@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 WITH, WITHOUT = "GPU", "emulated"
 SOLVED, BLANK = "solutions", "labs"
-__all__ = ["Job", "Run", "differences", "main", "measured", "run", "wrong_totals"]
+__all__ = ["Job", "Run", "chosen", "differences", "main", "measured", "run", "wrong_totals"]
 
 NOTEBOOK_SECONDS = 600
 """What one notebook may take; only a hang takes as long."""
@@ -85,19 +85,22 @@ def main() -> int:
     """Run the labs; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "gpu-labs", help="where the results go")
-    parser.add_argument("--labs", default="", help="a beginning of the labs' names, such as lab3 (default: all)")
+    parser.add_argument("--labs", default="", help="beginnings of labs' names, such as lab3,lab5 (default: all)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="notebooks at once (default: one a core)")
     parser.add_argument(
         "--sandbox", default="auto", help="where cells are recorded for marking: auto, bubblewrap, none"
     )
     parser.add_argument("--dry-run", action="store_true", help="go on without a GPU: both runs are emulated ones")
     asked = parser.parse_args()
+    try:
+        labs = chosen(asked.labs)
+    except ValueError as error:
+        parser.error(str(error))
     gpu, torch, python = _machine()
     if not gpu and not asked.dry_run:
         print("torch sees no GPU here; --dry-run goes through the steps without one", file=sys.stderr)
         return 2
     asked.out.mkdir(parents=True, exist_ok=True)
-    labs = [path.name for path in sorted((ROOT / "solutions").iterdir()) if path.name.startswith(asked.labs)]
     jobs = [
         Job(folder, lab, device, gpu, asked.sandbox, str(asked.out.resolve()))
         for folder in (SOLVED, BLANK)
@@ -121,6 +124,15 @@ def main() -> int:
     (asked.out / "table.txt").write_text(table + "\n", encoding="utf-8")
     print(table)
     return 1 if any(one.faults for one in runs) else 0
+
+
+def chosen(beginnings: str) -> list[str]:
+    """The labs whose names begin so; ``beginnings`` are separated by commas. Raises ValueError where one has none."""
+    there = sorted(path.name for path in (ROOT / "solutions").iterdir() if path.is_dir())
+    for beginning in beginnings.split(","):
+        if not any(name.startswith(beginning) for name in there):
+            raise ValueError(f"no lab's name begins with {beginning!r}; there are {', '.join(there)}")
+    return [name for name in there if name.startswith(tuple(beginnings.split(",")))]
 
 
 def _machine() -> tuple[str, str, str]:

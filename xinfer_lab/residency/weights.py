@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import torch
@@ -19,6 +20,7 @@ from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout
 from xinfer_lab.qwen2.synthetic import synthetic_tensor
 
 __all__ = [
+    "SMALL",
     "CheckpointWeights",
     "LayerSlot",
     "LayerWeights",
@@ -108,6 +110,15 @@ class SizedWeights:
         return Source(name, 0, self._sizes[name])
 
 
+SMALL = 2**16
+"""Bytes of a synthetic tensor up to which the process keeps it: making one takes fifty times as long as copying it."""
+
+
+@lru_cache(maxsize=1024)
+def _made(name: str, shape: tuple[int, ...], config: Qwen2Config, seed: int) -> torch.Tensor:
+    return synthetic_tensor(name, shape, config, seed).contiguous().reshape(-1).view(torch.uint8)
+
+
 class SyntheticWeights(SizedWeights):
     """The weights that `xinfer_lab.qwen2.synthetic` makes for a config and a seed, made when asked for; nothing on
     disk.
@@ -120,11 +131,14 @@ class SyntheticWeights(SizedWeights):
         self._last: tuple[str, torch.Tensor] = ("", torch.empty(0, dtype=torch.uint8))
 
     def bytes(self, name: str) -> torch.Tensor:
-        """The tensor's bytes: the same for the same config, seed and name. Only the last one is kept: loading reads
-        in chunks.
+        """The tensor's bytes: the same for the same config, seed and name. Of the large ones only the last is kept:
+        loading reads in chunks.
         """
         if name not in self._shapes:
             raise StreamError(f"this model has no tensor {name!r}")
+        if self._sizes[name] <= SMALL:
+            # A copy for each caller: whoever writes into his own changes nobody else's.
+            return _made(name, self._shapes[name], self.config, self._seed).clone()
         # Read once: several threads may ask for different tensors at the same time.
         last = self._last
         if last[0] != name:

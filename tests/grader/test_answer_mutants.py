@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.answer_bank import checks_of, compiled, concerned, defines, functions_of, given_and_answers
-from tests.answer_mutants import Mutant, mutants
 from tests.examining import Examiner
+from tests.grader.mutants import Mutant, mutants
 from xinfer_lab.grading.check import VISIBLE
 
 LABS = ("lab1", "lab2", "lab3", "lab4", "lab5", "lab6")
