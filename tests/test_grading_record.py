@@ -8,6 +8,8 @@ import random
 import sys
 import time
 import warnings
+import weakref
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -101,26 +103,66 @@ def test_a_sleeping_answer_is_stopped_too() -> None:
         time.sleep(60)
 
 
-def test_a_limit_that_runs_out_while_garbage_is_collected_stops_the_answer_behind_it(
-    monkeypatch: pytest.MonkeyPatch,
+class Spends:
+    """Takes 0.4 s of processor time where an exception goes no further: in what the collector calls, where an
+    object is let go, and in a weak dictionary's clean-up.
+    """
+
+    def __init__(self) -> None:
+        self.until = time.process_time() + 0.4
+
+    def __call__(self, *_: object) -> None:
+        while time.process_time() < self.until:
+            pass
+
+    def in_a_callback(self) -> None:
+        gc.callbacks.append(spends := lambda *_: self())
+        try:
+            gc.collect()
+        finally:
+            gc.callbacks.remove(spends)
+
+    def in_a_finalizer(self) -> None:
+        class Finalized:
+            def __del__(_) -> None:
+                self()
+
+        Finalized()
+
+    def in_a_weak_dictionary(self) -> None:
+        key = type("Key", (), {})()
+        kept = weakref.WeakKeyDictionary({key: type("Value", (), {"__del__": self})()})
+        del key
+        assert not kept
+
+
+@pytest.mark.parametrize("place", [Spends.in_a_callback, Spends.in_a_finalizer, Spends.in_a_weak_dictionary])
+def test_a_limit_that_runs_out_where_an_exception_would_be_swallowed_stops_what_comes_next(
+    place: Callable[[Spends], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swallowed: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", swallowed.append)
-    began = time.process_time()
-
-    def spends(phase: str, info: object) -> None:
-        while time.process_time() < began + 0.4:
+    with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=0.05):
+        place(Spends())
+        while True:
             pass
+    assert swallowed == []
 
-    gc.callbacks.append(spends)
-    try:
-        with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=0.05):
-            gc.collect()
+
+def test_a_finalizer_of_an_answers_own_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        def __del__(self) -> None:
             while True:
                 pass
-    finally:
-        gc.callbacks.remove(spends)
-    assert swallowed == []
+
+    swallowed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", swallowed.append)
+    monkeypatch.setattr("xinfer_lab.grading.guard.PATIENCE", 2)
+    with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=0.05):
+        Endless()
+        while True:
+            pass
+    assert len(swallowed) == 1
 
 
 def test_what_ends_in_time_is_left_alone() -> None:

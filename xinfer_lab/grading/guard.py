@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import _thread
+import _weakrefset
 import gc
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 __all__ = ["AnswerTimeout", "time_limit"]
+
+PATIENCE = 40
+"""How often an interrupt is put off, twentieths of a second: an answer's own ``__del__`` may not come to an end."""
+_CALLED_BACK = (weakref.__file__, _weakrefset.__file__)
 
 
 class AnswerTimeout(Exception):
@@ -31,6 +37,8 @@ def time_limit(cpu_seconds: float, wall_seconds: float = 120.0) -> Iterator[None
     done, over, raised, lock = threading.Event(), threading.Event(), threading.Event(), threading.Lock()
     left = False
 
+    waited = 0
+
     def stop_when_over() -> None:
         cpu, wall = time.process_time() + cpu_seconds, time.monotonic() + wall_seconds
         while not done.wait(0.05):
@@ -45,9 +53,14 @@ def time_limit(cpu_seconds: float, wall_seconds: float = 120.0) -> Iterator[None
                         _interrupt_main_thread()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal waited
         if over.is_set():
-            if left or _in_garbage_collection(frame):
-                return  # there is nothing to stop any more, or the watcher asks again in a moment
+            if left:
+                return  # there is nothing to stop any more
+            if waited < PATIENCE and _is_swallowed(frame):
+                waited += 1
+                return  # the watcher asks again in a moment
+            waited = 0
             raised.set()
         signal.default_int_handler(number, frame)
 
@@ -70,13 +83,14 @@ def time_limit(cpu_seconds: float, wall_seconds: float = 120.0) -> Iterator[None
         signal.signal(signal.SIGINT, before)
 
 
-def _in_garbage_collection(frame: FrameType | None) -> bool:
-    """Whether ``frame`` belongs to a function that the garbage collector calls (hypothesis has one): what is raised
-    there ends there.
+def _is_swallowed(frame: FrameType | None) -> bool:
+    """Whether what is raised in ``frame`` ends there: in what Python calls while it collects garbage or lets an object
+    go, where it cannot pass an exception on.
     """
     called = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
-        if frame.f_code in called:
+        code = frame.f_code
+        if code in called or code.co_name == "__del__" or code.co_filename in _CALLED_BACK:
             return True
         frame = frame.f_back
     return False
