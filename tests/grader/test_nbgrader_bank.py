@@ -68,9 +68,13 @@ def variants(lab: str) -> tuple[Answer, ...]:
 def classes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Class]:
     known = {answer.name: answer for kind in ("wrong", "cheat") for answer in answers(kind)}
 
+    chosen = [source for source in SOLUTIONS if by_lab(source) in WRONG]
+    # Made before there are threads: pytest's own folder is not made twice.
+    folders = {source: tmp_path_factory.mktemp(by_lab(source)) for source in chosen}
+
     def marked(source: Path) -> Class:
         lab = by_lab(source)
-        course = LabCourse(tmp_path_factory.mktemp(lab), source)
+        course = LabCourse(folders[source], source)
         bad = tuple(known[f"{lab}/{name}"] for name in WRONG[lab])
         course.submit("variants", with_answers(source, variants(lab)))
         course.submit("wrong", with_answers(source, bad))
@@ -78,7 +82,6 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Class]:
         course.autograde()
         return Class(source, course, bad)
 
-    chosen = [source for source in SOLUTIONS if by_lab(source) in WRONG]
     with ThreadPoolExecutor(2) as pool:
         return {by_lab(one.source): one for one in pool.map(marked, chosen)}
 
