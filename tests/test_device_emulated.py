@@ -62,6 +62,22 @@ def test_a_wait_runs_what_it_needs_and_no_more(log):
     assert log.ran == [1, 2, 3]
 
 
+def test_a_kernel_gets_the_bytes_of_the_buffer_that_lives_now_in_the_shape_that_is_asked_for():
+    device, seen = emulated(), []
+    for value in (1.0, 2.0):
+        buffer, host = device.create_buffer(16, "again"), device.create_upload_heap(16, "host")
+        host.write(0, floats(*[value] * 4))
+        device.direct_queue.copy(buffer, host)
+        for _ in range(2):
+            view = buffer.view("float32", (2, 2))
+            device.direct_queue.dispatch(lambda x: seen.append(x.resize_(4).tolist()), reads=[view])
+            device.direct_queue.dispatch(lambda x: seen.append(list(x.shape)), reads=[view])
+        device.wait_idle()
+        buffer.free()
+        host.free()
+    assert seen == [[value] * 4 if flat else [2, 2] for value in (1.0, 2.0) for _ in range(2) for flat in (1, 0)]
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_wait_runs_what_the_awaited_command_waits_for(schedule, log):
     device = emulated(schedule=schedule)

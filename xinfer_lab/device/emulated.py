@@ -27,6 +27,7 @@ from xinfer_lab.device.records import (
     Record,
     Signal,
     Source,
+    View,
     Wait,
 )
 from xinfer_lab.device.schedules import Step, open_schedule
@@ -34,6 +35,8 @@ from xinfer_lab.device.tensors import POISON, aligned_bytes, digest_of, slice_sp
 from xinfer_lab.device.timeline import Timeline
 
 __all__ = ["EmulatedDevice"]
+
+_MOST_VIEWS = 4096
 
 
 @contextlib.contextmanager
@@ -78,6 +81,7 @@ class EmulatedDevice(Device):
         self.spec, self.schedule = spec, schedule
         self._schedule = open_schedule(schedule)
         self._memory: dict[str, torch.Tensor] = {}
+        self._views: dict[View, torch.Tensor] = {}
         self._pending: dict[str, deque[_Pending]] = {}
         self._fences: dict[str, int] = {}
         self._taken: dict[int, None] = {}
@@ -111,8 +115,10 @@ class EmulatedDevice(Device):
         match record:
             case Allocate():
                 self._memory[record.buffer] = self._allocate(record)
+                self._views.clear()
             case Free():
                 memory = self._memory.pop(record.buffer)
+                self._views.clear()
                 if self.poison and not self.rules.buffers[record.buffer].mapped:
                     memory.fill_(POISON)
             case HostWrite():
@@ -140,7 +146,7 @@ class EmulatedDevice(Device):
 
     def _kernel_call(self, record: Dispatch) -> Callable[[], None]:
         kernel = self.kernels[record.kernel]
-        tensors = {name: slice_view(self._memory, view) for name, view in record.operands.items()}
+        tensors = {name: self._tensor(view) for name, view in record.operands.items()}
 
         def run() -> None:
             try:
@@ -152,6 +158,15 @@ class EmulatedDevice(Device):
                 raise
 
         return run
+
+    def _tensor(self, view: View) -> torch.Tensor:
+        # A program uses the same slots again and again; making a view takes longer than finding it.
+        tensor = self._views.get(view)
+        if tensor is None:
+            if len(self._views) >= _MOST_VIEWS:
+                self._views.clear()
+            tensor = self._views[view] = slice_view(self._memory, view)
+        return tensor.detach()  # a tensor of its own over the same bytes: a kernel may give its own another shape
 
     def _defer(
         self,
@@ -182,6 +197,7 @@ class EmulatedDevice(Device):
 
     def _release_all(self) -> None:
         self._memory.clear()
+        self._views.clear()
         for pending in self._pending.values():
             pending.clear()
 

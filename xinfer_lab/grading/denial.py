@@ -21,7 +21,8 @@ class DeniedModule(ImportError):
 
 
 def _covers(denied: Iterable[str], name: str) -> bool:
-    return any(name == module or name.startswith(module + ".") for module in denied)
+    # Asked of every module that is loaded, for every check: `startswith` with a tuple is one call.
+    return f"{name}.".startswith(tuple(f"{module}." for module in denied))
 
 
 class Denied(MetaPathFinder):

@@ -91,10 +91,7 @@ class MixtureCase:
     @property
     def shape(self) -> PageShape:
         """The pool's sizes: a page holds an expert, or the keys and values of a few tokens."""
-        config = self.config
-        page_bytes = -(-expert_layout(config).nbytes // UNIT) * UNIT
-        kv = cache_pages(cache_shape(config, self.batch, self.context), page_bytes)
-        return PageShape(self.frames, len(expert_layers(config)) * self.experts + kv, page_bytes)
+        return _shape(self)
 
     def weights(self) -> SyntheticWeights:
         """The model's weights."""
@@ -121,6 +118,14 @@ class MixtureCase:
         logits = [model.forward(tokens) for tokens in self.feed()]
         model.close()
         return logits
+
+
+@lru_cache(maxsize=32)
+def _shape(case: MixtureCase) -> PageShape:
+    config = case.config
+    page_bytes = -(-expert_layout(config).nbytes // UNIT) * UNIT
+    kv = cache_pages(cache_shape(config, case.batch, case.context), page_bytes)
+    return PageShape(case.frames, len(expert_layers(config)) * case.experts + kv, page_bytes)
 
 
 def run_mixture(
