@@ -85,9 +85,15 @@ def test_the_parts_that_stand_beside_an_answer_are_right_themselves() -> None:
 
 def test_a_piece_has_all_parts_beside_it_but_its_own() -> None:
     assert set(neighbours("clock")) == set(PARTS.values()) - {"Clock"}
-    for name in ("table", "clock"):
-        denied = question(name).denied_modules
-        assert f"xinfer_lab.grading.questions.lab5_parts.{name}" in denied
+    package = "xinfer_lab.grading.questions.lab5_parts"
+    for name in ("prefetch", "acquire", "release", "evict"):
+        assert {part for part in PARTS if f"{package}.{part}" in find_piece(f"lab5.{name}").denied_modules} == {name}
+
+
+def test_what_is_given_no_part_is_recorded_in_the_process_of_the_gate() -> None:
+    denied = find_piece("lab5.gate").denied_modules
+    assert "xinfer_lab.grading.questions.lab5_parts" in denied
+    assert all(piece.denied_modules == denied for piece in pieces_of("lab5") if isinstance(piece, Question))
 
 
 USES = st.lists(

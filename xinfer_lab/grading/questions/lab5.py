@@ -8,15 +8,11 @@ from typing import Any
 
 from xinfer_lab.grading.piece import Case, Observed, Piece, Question
 from xinfer_lab.grading.questions.lab5_policy import play_clock, scans, traces, traces_with_pins
-from xinfer_lab.grading.questions.lab5_pool import GATE_PIECES, POOL_PIECES
+from xinfer_lab.grading.questions.lab5_pool import DENIED, GATE_PIECES, POOL_PIECES
 from xinfer_lab.grading.questions.lab5_table import play_table, refused_calls, table_calls
 from xinfer_lab.grading.values import Value
 
-__all__ = ["DENIED", "PARTS", "PIECES"]
-
-PARTS = "xinfer_lab.grading.questions.lab5_parts"
-DENIED = tuple(f"xinfer_lab.paging.{name}" for name in ("belady", "clock", "lru", "pool", "replacement", "table"))
-"""Modules of the package that hold what the lab asks for."""
+__all__ = ["PIECES"]
 
 LINES = ["A", "B", "C", "D", "E", "F"]
 """The lines of the short pool with which the lab opens."""
@@ -36,17 +32,17 @@ def _once(label: str, **inputs: Value) -> Callable[[Random], list[Case]]:
     return lambda random: [Case(label, inputs)]
 
 
-def _question(name: str, points: int, drawn: Any, ask: Any = _itself, *parts: str) -> Question:
-    return Question(f"lab5.{name}", points, drawn, ask, (*DENIED, *(f"{PARTS}.{part}" for part in parts)), 3.0)
+def _question(name: str, points: int, drawn: Any, ask: Any = _itself) -> Question:
+    return Question(f"lab5.{name}", points, drawn, ask, DENIED, 3.0)
 
 
 PIECES: tuple[Piece, ...] = (
     _question("predict_article", 1, _once("your prediction", choices=["A", "B", "C", "D"])),
     _question("explain_article", 2, _once("your table", rows=4, choices=LINES)),
-    _question("table", 3, table_calls, play_table, "table"),
-    _question("table_refuses", 2, refused_calls, play_table, "table"),
-    _question("clock", 3, traces, play_clock, "clock"),
-    _question("clock_pins", 2, traces_with_pins, play_clock, "clock"),
+    _question("table", 3, table_calls, play_table),
+    _question("table_refuses", 2, refused_calls, play_table),
+    _question("clock", 3, traces, play_clock),
+    _question("clock_pins", 2, traces_with_pins, play_clock),
     *POOL_PIECES,
     _question("predict_scan", 1, _once("your prediction", low=0, high=18)),
     _question("explain_scan", 1, _once("your choice", choices=["A", "B", "C", "D"])),

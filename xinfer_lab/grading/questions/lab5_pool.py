@@ -12,7 +12,7 @@ from xinfer_lab.grading.programs.record import Program, Runner
 from xinfer_lab.grading.questions import lab5_script as script
 from xinfer_lab.grading.values import Value
 
-__all__ = ["GATE_PIECES", "PAGING", "POOL_PIECES"]
+__all__ = ["DENIED", "GATE_PIECES", "PAGING", "POOL_PIECES"]
 
 PARTS = "xinfer_lab.grading.questions.lab5_parts"
 PAGING = tuple(
@@ -20,6 +20,8 @@ PAGING = tuple(
     for name in ("table", "clock", "lru", "belady", "replacement", "tickets", "transfers", "placement", "pool")
 )
 """What holds answers, or does the same thing for more than one page at a time."""
+DENIED = (*PAGING, PARTS)
+"""Where no part is given: the gate, and whatever is answered by a value. Marking starts a process for each such set."""
 
 Inputs = Mapping[str, Value]
 Opener = Callable[..., Device]
@@ -53,7 +55,7 @@ def _itself(answer: Any, inputs: Inputs, observed: Observed) -> object:
 
 
 def _choice(name: str) -> Question:
-    return Question(f"lab5.{name}", 1, lambda random: [Case("your choice", {"choices": LETTERS})], _itself, PAGING)
+    return Question(f"lab5.{name}", 1, lambda random: [Case("your choice", {"choices": LETTERS})], _itself, DENIED)
 
 
 def _piece(name: str, points: int, part: str, drawn: Callable[[Random], list[Case]]) -> Program:
@@ -76,4 +78,4 @@ POOL_PIECES: tuple[Piece, ...] = (
 )
 """In the notebook's order."""
 
-GATE_PIECES: tuple[Piece, ...] = (Program("lab5.gate", 5, _mixtures, _gate, (*PAGING, PARTS), cpu_seconds=8.0),)
+GATE_PIECES: tuple[Piece, ...] = (Program("lab5.gate", 5, _mixtures, _gate, DENIED, cpu_seconds=8.0),)
