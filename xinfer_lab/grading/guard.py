@@ -35,9 +35,7 @@ def time_limit(cpu_seconds: float, wall_seconds: float = 120.0) -> Iterator[None
         yield
         return
     done, over, raised, lock = threading.Event(), threading.Event(), threading.Event(), threading.Lock()
-    left = False
-
-    waited = 0
+    left, waited = False, 0
 
     def stop_when_over() -> None:
         cpu, wall = time.process_time() + cpu_seconds, time.monotonic() + wall_seconds
@@ -55,8 +53,8 @@ def time_limit(cpu_seconds: float, wall_seconds: float = 120.0) -> Iterator[None
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal waited
         if over.is_set():
-            if left:
-                return  # there is nothing to stop any more
+            if left or raised.is_set():
+                return  # there is nothing to stop any more, or it was asked twice
             if waited < PATIENCE and _is_swallowed(frame):
                 waited += 1
                 return  # the watcher asks again in a moment
