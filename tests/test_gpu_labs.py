@@ -74,7 +74,7 @@ def test_points_that_differ_and_totals_that_should_not_be_are_told() -> None:
 
 
 def test_labs_are_chosen_by_the_beginnings_of_their_names_and_one_that_no_lab_has_is_told() -> None:
-    assert len(chosen("")) == 6
-    assert chosen("lab5,lab6") == ["lab5-page-pool", "lab6-beat-the-link"]
+    assert len(chosen([""])) == 6
+    assert chosen(["lab5", "lab6"]) == ["lab5-page-pool", "lab6-beat-the-link"]
     with pytest.raises(ValueError, match="'lab9'; there are lab1-residency, lab2"):
-        chosen("lab5,lab9")
+        chosen(["lab5", "lab9"])

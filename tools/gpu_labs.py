@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
@@ -85,7 +85,7 @@ def main() -> int:
     """Run the labs; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "gpu-labs", help="where the results go")
-    parser.add_argument("--labs", default="", help="beginnings of labs' names, such as lab3,lab5 (default: all)")
+    parser.add_argument("--labs", nargs="+", default=[""], help="beginnings of labs' names: lab3 lab5 (default: all)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="notebooks at once (default: one a core)")
     parser.add_argument(
         "--sandbox", default="auto", help="where cells are recorded for marking: auto, bubblewrap, none"
@@ -126,13 +126,13 @@ def main() -> int:
     return 1 if any(one.faults for one in runs) else 0
 
 
-def chosen(beginnings: str) -> list[str]:
-    """The labs whose names begin so; ``beginnings`` are separated by commas. Raises ValueError where one has none."""
+def chosen(beginnings: Sequence[str]) -> list[str]:
+    """The labs whose names have one of the ``beginnings``. Raises ValueError where one is no lab's."""
     there = sorted(path.name for path in (ROOT / "solutions").iterdir() if path.is_dir())
-    for beginning in beginnings.split(","):
+    for beginning in beginnings:
         if not any(name.startswith(beginning) for name in there):
             raise ValueError(f"no lab's name begins with {beginning!r}; there are {', '.join(there)}")
-    return [name for name in there if name.startswith(tuple(beginnings.split(",")))]
+    return [name for name in there if name.startswith(tuple(beginnings))]
 
 
 def _machine() -> tuple[str, str, str]:

@@ -81,7 +81,7 @@ class EmulatedDevice(Device):
         self.spec, self.schedule = spec, schedule
         self._schedule = open_schedule(schedule)
         self._memory: dict[str, torch.Tensor] = {}
-        self._views: dict[View, torch.Tensor] = {}
+        self._views: dict[tuple[object, ...], torch.Tensor] = {}
         self._pending: dict[str, deque[_Pending]] = {}
         self._fences: dict[str, int] = {}
         self._taken: dict[int, None] = {}
@@ -161,11 +161,12 @@ class EmulatedDevice(Device):
 
     def _tensor(self, view: View) -> torch.Tensor:
         # A program uses the same slots again and again; making a view takes longer than finding it.
-        tensor = self._views.get(view)
+        key = (view.buffer, view.offset, view.dtype, *view.shape)
+        tensor = self._views.get(key)
         if tensor is None:
             if len(self._views) >= _MOST_VIEWS:
                 self._views.clear()
-            tensor = self._views[view] = slice_view(self._memory, view)
+            tensor = self._views[key] = slice_view(self._memory, view)
         return tensor.detach()  # a tensor of its own over the same bytes: a kernel may give its own another shape
 
     def _defer(

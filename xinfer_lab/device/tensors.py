@@ -30,8 +30,7 @@ def slice_span(memory: Mapping[str, torch.Tensor], span: Span) -> torch.Tensor:
 
 def slice_view(memory: Mapping[str, torch.Tensor], view: View) -> torch.Tensor:
     """``view`` as a tensor over the buffer's bytes."""
-    raw = memory[view.buffer][view.offset : view.offset + view.nbytes]
-    return raw.view(getattr(torch, view.dtype)).view(view.shape)
+    return slice_span(memory, view.span).view(getattr(torch, view.dtype)).view(view.shape)
 
 
 def digest_of(raw: torch.Tensor) -> str:

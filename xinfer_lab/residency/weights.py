@@ -111,7 +111,7 @@ class SizedWeights:
 
 
 SMALL = 2**16
-"""Bytes of a synthetic tensor up to which the process keeps it: making one takes fifty times as long as copying it."""
+"""Bytes of a synthetic tensor up to which the process keeps it: making one takes twenty times as long as copying it."""
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ from xinfer_lab.device.simulated import simulate
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.grading.envelope import read_line, read_outcomes, read_raised
-from xinfer_lab.grading.piece import Case, cases_to_data
+from xinfer_lab.grading.piece import Case, cases_from_data, cases_to_data
 from xinfer_lab.grading.programs.calls import read_calls
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
@@ -92,7 +92,7 @@ def read_evidence(judge: ProgramJudge, case: Case, outcome: Mapping[str, Any]) -
     are worked out once.
     """
     try:
-        return _evidence(_Told(judge.case, _content(case, outcome), case, outcome))
+        return _evidence(judge.case, _content(case, outcome))
     except RecursionError:
         raise BadData("the recording is nested too deeply") from None
 
@@ -109,19 +109,10 @@ _PLAIN = 2
 """The version of marshal's format in which equal values have equal bytes, whichever objects hold them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """A case and what was recorded for it; alike where the ``content`` of both is, byte for byte."""
-
-    make: Callable[[Mapping[str, Value]], ProgramCase]
-    content: bytes
-    case: Case = field(compare=False)
-    outcome: Mapping[str, Any] = field(compare=False)
-
-
 @lru_cache(maxsize=8)
-def _evidence(told: _Told) -> Evidence:
-    asked, outcome = told.make(told.case.inputs), told.outcome
+def _evidence(make: Callable[[Mapping[str, Value]], ProgramCase], content: bytes) -> Evidence:
+    cases, outcome = marshal.loads(content)
+    asked = make(cases_from_data(cases)[0].inputs)
     if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "calls", "raised", "line"}:
         raise BadData(
             "an outcome of a queue program has the fields stream, lines, methods, calls and line, and raised if it "
