@@ -4,6 +4,7 @@
 #   make test PYTHON=python3.12        that Python for a new environment
 #   make test VENV=$CONDA_PREFIX       an environment that is already there (conda, venv)
 #   make test ARGS="-k fence -x"       more arguments for the command that the target runs
+#   make test ARGS="--random-order-seed=7"    the tests in another order
 
 VENV ?= .venv
 PYTHON ?=
@@ -60,21 +61,50 @@ demo: $(STAMP) ## stream a small model and print the parity line
 	'$(BIN)/xinfer-lab' demo $(ARGS)
 
 .PHONY: test
-test: $(STAMP) ## run the tests on every core; CUDA tests are counted, not run
-	'$(PY)' -m pytest -n auto --dist loadfile -m 'not cuda' $(ARGS)
+test: $(STAMP) ## run the tests that take no more than minutes; slow and CUDA tests are counted, not run
+	'$(PY)' -m pytest -n auto -m 'not slow and not cuda' $(ARGS)
+
+.PHONY: test-all
+test-all: $(STAMP) ## run every test but those for CUDA, with the whole bank
+	'$(PY)' -m pytest -n auto -m 'not cuda' $(ARGS)
+
+.PHONY: test-slow
+test-slow: $(STAMP) ## run what make test leaves out, but for searches
+	'$(PY)' -m pytest -n auto -m 'slow and not search and not cuda' $(ARGS)
+
+.PHONY: test-search
+test-search: $(STAMP) ## search for what nobody thought of, for hours: all that an answer can reach, ten thousand broken files
+	'$(PY)' -m pytest -n auto -m 'search and not cuda' $(ARGS)
+
+.PHONY: test-times
+test-times: $(STAMP) ## run every test in one process, and write into docs/testing.md where the time goes
+	'$(PY)' -m tools.test_times $(ARGS)
 
 # What changes with the labs and their judges alone, and takes minutes.
 .PHONY: grader
 grader: $(STAMP) ## change each reference answer in every small way: checks must notice
 	'$(PY)' -m pytest tests/grader -n auto $(ARGS)
 
-# Only where it costs nothing to ask: root on a system with Debian's packages. Elsewhere it says what to do.
+# apt-get, which waits while another program holds the system's packages: on a machine that has just been started, one does.
+define APT
+n=0; until $(AS_ROOT) env DEBIAN_FRONTEND=noninteractive apt-get $(1); do \
+  n=$$((n + 1)); \
+  if [ $$n -ge 60 ] || ! $(AS_ROOT) apt-get check 2>&1 | grep -qi 'lock'; then exit 1; fi; \
+  [ $$n -gt 1 ] || echo 'Another program is installing packages; waiting for it, at most ten minutes.' >&2; \
+  sleep 10; \
+done
+endef
+
+# Only where it costs nothing to ask: root, by itself or by sudo without a password, on a system with Debian's packages.
+# Elsewhere it says what to do.
+AS_ROOT = $$([ "$$(id -u)" = 0 ] || echo sudo -n)
+
 .PHONY: sandbox
 sandbox: ## install bubblewrap, under which students' code is marked
 	@if command -v bwrap >/dev/null 2>&1; then \
 	  echo 'bubblewrap is there'; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq bubblewrap; \
+	elif $(AS_ROOT) true 2>/dev/null && command -v apt-get >/dev/null 2>&1; then \
+	  $(call APT,update -qq); $(call APT,install -y -qq bubblewrap); \
 	else \
 	  echo 'Install bubblewrap with the packages of your system (Debian, Ubuntu: sudo apt install bubblewrap); macOS and Windows have none.'; \
 	fi
@@ -84,8 +114,8 @@ sandbox: ## install bubblewrap, under which students' code is marked
 chromium: $(STAMP) ## install a Chromium for make browser, where that is easy
 	@'$(PY)' -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
 	@if '$(PY)' -m tests.browser.chromium; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; \
+	elif $(AS_ROOT) true 2>/dev/null && command -v apt-get >/dev/null 2>&1; then \
+	  $(call APT,update -qq); $(call APT,install -y -qq chromium); \
 	fi
 
 # pytest's status 5, no test ran, is no failure here: where there is no Chromium, all are left out and counted.
@@ -124,6 +154,10 @@ bank: $(STAMP) ## grade every banked answer 20 times and print the table; takes 
 class: $(STAMP) ## mark a made-up class of 200, twice; takes ten minutes or more (ARGS="--students 50")
 	'$(PY)' tools/class_of.py $(ARGS)
 
+.PHONY: simulate-class
+simulate-class: $(STAMP) ## mark a class of 2,000 in all labs from 40 recordings, and print what it costs
+	'$(PY)' tools/simulated_class.py $(ARGS)
+
 .PHONY: map
 map: $(STAMP) ## write docs/map.md from the modules' docstrings
 	'$(PY)' tools/code_map.py
@@ -135,4 +169,4 @@ clean: ## remove caches and leftovers of builds; keeps .venv
 .PHONY: help
 help: ## say what each target does
 	@echo 'make TARGET, where TARGET is'
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1:\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F: '{printf "%-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1:\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F: '{printf "%-11s %s\n", $$1, $$2}'

@@ -24,6 +24,7 @@ class Answer:
     """One file of the bank: an answer to ``function`` of ``lab``; ``kind`` is correct, wrong or cheat.
 
     ``checks`` are the checks that must fail, all others have to pass; ``phrase`` is what the message must contain.
+    ``rule`` is the only rule that it breaks, as ``lab1.refuse_header.limit``, or ''.
     """
 
     path: Path
@@ -32,6 +33,7 @@ class Answer:
     kind: str
     checks: frozenset[str]
     phrase: str
+    rule: str = ""
 
     @property
     def name(self) -> str:
@@ -49,10 +51,11 @@ def _read(path: Path) -> Answer:
     header = path.read_text(encoding="utf-8").split('"""')[1]
     fields = dict(line.split(": ", 1) for line in header.strip().splitlines())
     wanted = {"note"} if kind == "correct" else {"wrong", "check", "phrase"}
-    if set(fields) != wanted:
+    if set(fields) - {"rule"} != wanted:
         raise ValueError(f"{path.name} has the header fields {sorted(fields)}, not {sorted(wanted)}")
     checks = frozenset(f"{lab}.{name}" for name in fields.get("check", "").split(", ") if name)
-    return Answer(path, lab, function, kind, checks, fields.get("phrase", ""))
+    rule = f"{lab}.{fields['rule']}" if "rule" in fields else ""
+    return Answer(path, lab, function, kind, checks, fields.get("phrase", ""), rule)
 
 
 @cache

@@ -16,10 +16,14 @@ LAB = "lab1"
 SOURCE = SOURCES[LAB]
 ASSIGNMENT, NAME = SOURCE.parent.name, SOURCE.name
 GATE = "check-gate"
+COPY = "residency (1).ipynb"
 
 LOST = frozenset({"failed", "timed out", "kernel died", "missing"})
 NOTHING = {"*": LOST}
 """Every check is lost."""
+
+UNREAD = frozenset({"not marked"})
+"""What becomes of each check where there is nothing to mark: it needs the instructor's attention."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,11 @@ class Submission:
     lost: Mapping[str, frozenset[str]] = field(default_factory=dict)
     perhaps: frozenset[str] = frozenset()
     note: str = ""
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether there is nothing to mark."""
+        return self.lost.get("*") == UNREAD
 
     def faults(self, statuses: Mapping[str, str], notes: tuple[str, ...]) -> list[str]:
         """Where the marking, by grade cell, is not what it has to be."""
@@ -180,7 +189,7 @@ PATCHES: dict[str, str] = {
     "rewrites what follows": REWRITES,
     "replaces the check": "import xinfer_lab.grading as g\ng.check = check = lambda *a, **k: print('passed')",
     "replaces verifying": (
-        "import xinfer_lab.grading.verify as v\nfrom xinfer_lab.grading.report import Report\n"
+        "import xinfer_lab.grading.verify_values as v\nfrom xinfer_lab.grading.report import Report\n"
         "v.verify_values = lambda piece, *a: Report(piece, True, 'fine')\nReport.passed = True"
     ),
     "replaces torch's comparison": (
@@ -235,7 +244,7 @@ def damaged(student: str, what: str) -> Submission:
 def broken(student: str, what: str) -> Submission:
     """Of which there is little or nothing to mark."""
     raw = json.dumps(filled()).encode()
-    missing = frozenset({"missing", "failed"})
+    missing, unread = frozenset({"missing", "failed"}), {"*": UNREAD}
     made: dict[str, Submission] = {
         "a deleted answer": Submission(
             student,
@@ -244,22 +253,31 @@ def broken(student: str, what: str) -> Submission:
             {"check-layer-table": missing},
             note="the gap stays empty",
         ),
-        "renamed": Submission(student, what, {"residency (1).ipynb": raw}, note="was taken for it"),
-        "no notebook": Submission(student, what, {"readme.txt": b"see you"}, {"*": missing}, note="is missing"),
-        "invalid JSON": Submission(student, what, {NAME: raw[: len(raw) // 2]}, {"*": missing}, note="not valid JSON"),
-        "an empty file": Submission(student, what, {NAME: b""}, {"*": missing}, note="is empty"),
-        "no text": Submission(student, what, {NAME: bytes(range(256)) * 9}, {"*": missing}, note="not text in UTF-8"),
-        "JSON, but no notebook": Submission(student, what, {NAME: b"[1, 2]"}, {"*": missing}, note="no notebook"),
-        "endless brackets": Submission(student, what, {NAME: b"[" * 10**6}, {"*": missing}, note="not valid JSON"),
+        "renamed": Submission(student, what, {COPY: raw}, note=f"{COPY} was marked"),
+        "no notebook": Submission(student, what, {"readme.txt": b"see you"}, unread, note="is missing"),
+        "invalid JSON": Submission(student, what, {NAME: raw[: len(raw) // 2]}, unread, note="not valid JSON"),
+        "an empty file": Submission(student, what, {NAME: b""}, unread, note="is empty"),
+        "no text": Submission(student, what, {NAME: bytes(range(256)) * 9}, unread, note="not text in UTF-8"),
+        "JSON, but no notebook": Submission(student, what, {NAME: b"[1, 2]"}, unread, note="no notebook"),
+        "endless brackets": Submission(student, what, {NAME: b"[" * 10**6}, unread, note="not valid JSON"),
         "unfilled": Submission(student, what, {NAME: _released()}, NOTHING),
+        "solved beside the released one": Submission(student, what, {NAME: _released(), COPY: raw}, note="Passed over"),
+        "solved beside an empty one": Submission(student, what, {NAME: b"", COPY: raw}, note=f"{COPY} was marked"),
+        "a time that is none": Submission(
+            student, what, {NAME: raw, "timestamp.txt": b"yesterday at noon"}, note="cannot be read as a date"
+        ),
     }
     return made[what]
 
 
 BROKEN = (
     "a deleted answer", "renamed", "no notebook", "invalid JSON", "an empty file", "no text", "JSON, but no notebook",
-    "endless brackets", "unfilled",
+    "endless brackets", "unfilled", "solved beside the released one", "solved beside an empty one",
+    "a time that is none",
 )  # fmt: skip
+
+
+CHOSEN = ("solved beside the released one", "invalid JSON", "a deleted answer")
 
 
 def sample() -> list[Submission]:
@@ -273,7 +291,7 @@ def sample() -> list[Submission]:
         *[lambda student, answer=answer: cheat(student, answer) for answer in draw.sample(cheats, 2)],
         lambda student: patched(student, "replaces verifying", next(one for one in wrongs if len(one.checks) == 1)),
         *[lambda student, what=what: damaged(student, what) for what in ("from Colab", "an edited check")],
-        *[lambda student, what=what: broken(student, what) for what in ("renamed", "invalid JSON", "a deleted answer")],
+        *[lambda student, what=what: broken(student, what) for what in CHOSEN],
     ]
     return [make(f"student-{number:03}") for number, make in enumerate(made, 1)]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from unittest.mock import patch
 
 from tests.marking import LIMITS
@@ -16,7 +14,7 @@ from xinfer_lab.course.autograde import Outcome, Progress, Report, autograde
 from xinfer_lab.course.gradebook import CourseBook
 from xinfer_lab.course.job import Job, Marked
 from xinfer_lab.course.lab import Lab, find_lab
-from xinfer_lab.course.marks import Marks, read_marks
+from xinfer_lab.course.mark_stamp import Marks, read_marks
 from xinfer_lab.course.workers import Workers
 
 __all__ = ["LAB", "SmallClass", "remembered"]
@@ -24,13 +22,6 @@ __all__ = ["LAB", "SmallClass", "remembered"]
 
 class SmallClass(Class):
     """The small lab, and what is done with it at once for all."""
-
-    def copy(self, into: Path) -> SmallClass:
-        """The same course in another folder, with the same package."""
-        made = object.__new__(SmallClass)
-        made.root, made.package = into, self.package
-        shutil.copytree(self.root, into)
-        return made
 
     def lab(self, name: str = LAB) -> Lab:
         return find_lab(self.root, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from tests.project import ROOT
+from tests.project import ROOT, STUCK
 from xinfer_lab.cli import app
 
 PLAIN = {"NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
@@ -22,7 +22,7 @@ def invoke(*arguments: object) -> Any:
 
 
 def execute(
-    *arguments: object, env: dict[str, str] | None = None, timeout: float = 120
+    *arguments: object, env: dict[str, str] | None = None, timeout: float = STUCK
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m xinfer_lab` in a process of its own."""
     command = [sys.executable, "-m", "xinfer_lab", *map(str, arguments)]

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from xinfer_lab.grading import Report, cases_from_data, cases_to_data, find_piece
-from xinfer_lab.grading.programs.record import Program
+from xinfer_lab.grading.programs.record_program import ProgramPiece
 
 __all__ = ["Examiner", "drawn"]
 
@@ -35,7 +35,7 @@ class Examiner:
         """What ``check`` says of the answer called ``name``, on the cases of ``seed``."""
         piece = find_piece(check)
         piece = replace(piece, cpu_seconds=min(piece.cpu_seconds, self._cpu_seconds))
-        own = (piece.run, piece.denied_modules, piece.cpu_seconds) if isinstance(piece, Program) else (check,)
+        own = (piece.run, piece.denied_modules, piece.cpu_seconds) if isinstance(piece, ProgramPiece) else (check,)
         key = (*own, name, drawn(check, seed))
         if key not in self._runs:
             cases = cases_from_data(json.loads(drawn(check, seed)))

@@ -151,7 +151,7 @@ def layer_by_hand(model: QwenModel) -> None:
     """A layer whose end the host does not wait for before parts of the model are closed one by one."""
     model.forward(PROMPT)
     model.source.begin(1)
-    hidden = model._hidden.view(model.config.dtype, (1, 1, model.config.hidden_size))
+    hidden = model._state.begin((1, 1, model.config.hidden_size))
     weights, kv = model.source.ensure(0), model.cache.ensure(0, 5, 1)
     if model.mixture is not None:
         model.mixture.run(0, 5, hidden, kv, weights)

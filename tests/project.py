@@ -4,6 +4,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+STUCK = 900.0
+"""Seconds after which a process of a test counts as stuck: on a loaded machine everything takes many times longer."""
 UNVERSIONED = {".git", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "__pycache__"}
 
 

@@ -14,11 +14,11 @@ from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from typing import Any
 
+from tests.project import STUCK
+
 __all__ = ["load_apart", "record_apart"]
 
 PRELOADED = ("torch", "xinfer_lab.grading.__main__", "tests.recorder")
-LONGEST = 120.0
-"""Seconds until a process counts as stuck."""
 
 
 def record_apart(
@@ -47,7 +47,7 @@ def _apart(act: Callable[..., None], folder: Path, *arguments: object) -> str:
         context.set_forkserver_preload(list(PRELOADED))
     process = context.Process(target=_act, args=(folder, act, arguments))
     process.start()
-    process.join(LONGEST)
+    process.join(STUCK)
     if process.exitcode is None:
         process.kill()
         process.join()

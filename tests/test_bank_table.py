@@ -50,6 +50,7 @@ def test_all_answers_to_a_check_are_asked_the_same_in_one_repeat_and_other_cases
     assert drawn("lab1.layer_bytes", 5) != drawn("lab1.layer_bytes", 6)
 
 
+@pytest.mark.slow
 def test_stopped_it_has_a_table_of_what_was_graded(capsys: pytest.CaptureFixture[str]) -> None:
     whole = grade([RIGHT, WRONG], 2, 1, lambda: False)
     assert whole.graded == {RIGHT.name: 2, WRONG.name: 2} and not whole.complaints

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from xinfer_lab.bench.calibrate import flop_rates
-from xinfer_lab.commands.layer_cost import layer_cost
+from xinfer_lab.cli.layer_cost import layer_cost
 from xinfer_lab.device.gpu_spec import GPU_SPECS
 from xinfer_lab.qwen2.config import PUBLISHED
 

@@ -90,7 +90,7 @@ def test_where_the_host_submits_and_little_else_it_is_measured_how_fast_it_does_
     monkeypatch.setattr(run, "submit_time", lambda config, device: next(speeds))
     beside = {row.workload: row for row in whole(config, codecs=(), pageable=False).rows if row.name == "resident"}
     assert next(speeds, None) is None
-    assert beside["decode"].predicted == pytest.approx(6 * 47 * 2e-3, rel=0.1)
+    assert beside["decode"].predicted == pytest.approx((6 * 9 + 3) * 2e-3, rel=0.1)
     assert beside["prefill 5"].predicted == alone["prefill 5"].predicted
 
 
@@ -181,6 +181,7 @@ def test_a_peer_that_fails_is_noted_and_its_other_rows_too(config, without_gpu, 
         for peer in peers.PEERS
         if peer.pageable is pageable
         for workload in ("decode", "prefill 5")
+        if workload == "decode" or not peer.compiled
     ]
     assert not report.failed
     assert "not today" in capsys.readouterr().err
@@ -290,9 +291,9 @@ def test_a_prediction_is_the_virtual_clocks(config):
 def test_a_host_that_submits_slowly_shows_in_the_prediction(config):
     slow = dataclasses.replace(SPEC, submit_time=1e-3)
     fast = predict_model(config, resident_layers(), Workload(1, 3, 4), SPEC)
-    # 47 launches a layer, and those of embedding and head.
-    assert predict_model(config, resident_layers(), Workload(1, 3, 4), slow) == pytest.approx(6 * 47e-3, rel=0.1)
-    assert fast < 6 * 47e-3 / 10
+    # 9 launches a layer, and those of embedding and head.
+    assert predict_model(config, resident_layers(), Workload(1, 3, 4), slow) == pytest.approx(57e-3, rel=0.01)
+    assert fast < 57e-3 / 10
 
 
 def test_a_row_that_its_limit_ended_early_moved_what_its_passes_moved(without_gpu, config):

@@ -1,18 +1,21 @@
 """demo, make-checkpoint, generate, trace, simulate: what they show and leave behind."""
 
+import errno
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import execute, invoke, last_line
-from xinfer_lab.commands import demo as demo_module
-from xinfer_lab.commands import parity as parity_module
-from xinfer_lab.commands.output import output_file
-from xinfer_lab.commands.pass_times import pass_times
+from tests.command_line import execute, invoke, last_line, refused
+from xinfer_lab.cli import demo as demo_module
+from xinfer_lab.cli import parity as parity_module
+from xinfer_lab.cli.faults import fault_sentence
+from xinfer_lab.cli.output import output_file
+from xinfer_lab.cli.pass_times import pass_times
 from xinfer_lab.device.timeline import Timeline, TimelineEvent
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.synthetic import SyntheticSpec, write_checkpoint
@@ -21,9 +24,11 @@ from xinfer_lab.residency.streaming import StreamingLayers
 # ----------------------------------------------------------------------------------------------------------------- demo
 
 
-def test_the_demo_shows_parity_hazards_memory_and_two_timelines_in_80_columns():
-    said = execute("demo", env={"COLUMNS": "80"})
-    assert said.returncode == 0, said.stderr
+def test_the_demo_shows_parity_hazards_memory_and_two_timelines_in_80_columns_and_leaves_nothing_behind(tmp_path):
+    said = execute("demo", env={"COLUMNS": "80", "TMPDIR": str(tmp_path)})
+    assert said.returncode == 0 and said.stderr == "", said.stderr
+    assert all(char.isprintable() or char == "\n" for char in said.stdout), "piped output has no control characters"
+    assert list(tmp_path.iterdir()) == []
     lines = said.stdout.splitlines()
     assert lines[-2:] == ["hazards: 0", "streaming vs resident max abs diff = 0"]
     assert max(map(len, lines)) <= 80
@@ -33,22 +38,13 @@ def test_the_demo_shows_parity_hazards_memory_and_two_timelines_in_80_columns():
     assert re.search(r"^streaming takes .* of the time of serial$", said.stdout, flags=re.M)
 
 
-def test_the_demo_works_where_only_ascii_can_be_printed():
-    said = execute("demo", env={"PYTHONIOENCODING": "ascii"})
-    assert said.returncode == 0, said.stderr
-    assert said.stdout.isascii()
-
-
-def test_microseconds_are_readable_in_ascii(model):
+def test_microseconds_are_readable_where_only_ascii_can_be_printed(model):
     said = execute("parity", model, "--steps", 1, env={"PYTHONIOENCODING": "ascii"})
     assert said.returncode == 0, said.stderr
-    assert " us" in said.stdout and "?" not in said.stdout
+    assert said.stdout.isascii() and " us" in said.stdout and "?" not in said.stdout
 
 
-def test_the_demo_leaves_nothing_behind_unless_asked(tmp_path):
-    said = execute("demo", env={"TMPDIR": str(tmp_path)})
-    assert said.returncode == 0
-    assert list(tmp_path.iterdir()) == []
+def test_the_demo_keeps_its_checkpoint_where_it_is_asked_to(tmp_path):
     assert invoke("demo", "--keep", tmp_path / "kept").exit_code == 0
     with Checkpoint.open(tmp_path / "kept") as checkpoint:
         assert checkpoint.config.num_hidden_layers == 6
@@ -126,8 +122,50 @@ def test_a_seed_fixes_what_is_drawn(model):
     assert draw("--seed", 3) == draw("--seed", 3) != draw("--seed", 4)
 
 
+def test_a_message_is_put_into_the_models_chat_template(model, tmp_path):
+    chatty = shutil.copytree(model, tmp_path / "chatty")
+    template = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}:{% endif %}"
+    )
+    (chatty / "chat_template.jinja").write_text(template)
+    said = invoke("generate", chatty, "--prompt", "hello", "--chat", "--max-new-tokens", 5)
+    assert said.exit_code == 0
+    assert said.stdout == invoke("generate", model, "--prompt", "<user>hello:", "--max-new-tokens", 5).stdout
+    assert said.stdout != invoke("generate", model, "--prompt", "hello", "--max-new-tokens", 5).stdout
+    assert "have none" in refused(invoke("generate", model, "--prompt", "hello", "--chat"))
+    assert "--prompt TEXT" in refused(invoke("generate", chatty, "--tokens", "1", "--chat"))
+
+
+def test_a_token_that_the_model_lacks_is_told_with_where_it_came_from(model):
+    # Qwen2's tokenizer always knows this one, which a vocabulary of bytes has no room for.
+    assert "makes 256 of this text" in refused(invoke("generate", model, "--prompt", "a<|endoftext|>"))
+    assert "but 256 was given" in refused(invoke("generate", model, "--tokens", "1,256"))
+
+
+def test_a_temperature_near_0_is_as_good_as_0(model):
+    greedy = invoke("generate", model, "--tokens", "1,2", "--max-new-tokens", 5).stdout
+    assert (
+        invoke("generate", model, "--tokens", "1,2", "--max-new-tokens", 5, "--temperature", "1e-40").stdout == greedy
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--tokens", "1", "--temperature", 1, "--seed", 2**64], "--seed"),
+        (["--tokens", "9" * 5000], "token ids are numbers"),
+        (["--tokens", 2**70], "token ids are numbers"),
+        (["--prompt", "\udcff"], "no UTF-8"),
+        (["--prompt", ""], "the prompt has no tokens"),
+        (["--tokens", "1", "--vram", "9" * 400 + "GiB"], "more than any memory"),
+    ],
+)
+def test_numbers_and_text_at_the_edges_are_refused_in_a_sentence(model, arguments, words):
+    assert words in refused(invoke("generate", model, *arguments))
+
+
 def test_each_token_is_flushed_as_it_comes(model, monkeypatch):
-    from xinfer_lab.commands import generate as command
+    from xinfer_lab.cli import generate as command
 
     shown = []
 
@@ -161,7 +199,7 @@ def test_each_token_is_flushed_as_it_comes(model, monkeypatch):
 
 
 def test_a_terminal_is_shown_no_control_characters(monkeypatch):
-    from xinfer_lab.commands.generate import _Printer
+    from xinfer_lab.cli.generate import _Printer
 
     class Terminal:
         def __init__(self):
@@ -223,6 +261,13 @@ def test_an_output_file_appears_complete_or_not_at_all(tmp_path):
         assert target.read_text() == "old"
     assert target.read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_a_full_disk_is_told_with_the_file_that_was_to_be_written(tmp_path):
+    with pytest.raises(OSError, match="cannot be written") as caught, output_file(tmp_path / "out.json"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert fault_sentence(caught.value) == f"{tmp_path / 'out.json'}: cannot be written (No space left on device)."
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_no_regular_file_is_written_to_and_not_replaced():

@@ -9,7 +9,7 @@ import webbrowser
 import pytest
 
 from tests.command_line import execute, invoke
-from xinfer_lab.commands import machine
+from xinfer_lab.cli import machine
 
 
 def find(check) -> dict[str, machine.Finding]:
@@ -85,7 +85,7 @@ def fake_torch(*, cuda: str | None, gpus: int) -> types.SimpleNamespace:
     ],
 )
 def test_why_there_is_no_gpu(cuda, gpus, status, words):
-    findings = list(machine._cuda(fake_torch(cuda=cuda, gpus=gpus)))
+    findings = [f for f in machine._cuda(fake_torch(cuda=cuda, gpus=gpus)) if f.what != "CUDA graphs"]
     assert len(findings) == max(1, gpus)
     for finding in findings:
         assert finding.status == status
@@ -130,3 +130,20 @@ def test_a_browser_without_a_display_is_not_called_missing(monkeypatch):
     monkeypatch.setattr(machine.shutil, "which", lambda name: "/usr/bin/chromium" if name == "chromium" else None)
     found = find(machine._browser)["browser"]
     assert found.status == "note" and "chromium is there" in found.found and "display" in found.found
+
+
+@pytest.mark.parametrize(
+    ("triton", "major", "status", "words"),
+    [("3.6.0", 9, "ok", "Triton 3.6.0"), (None, 9, "note", "not installed"), ("3.6.0", 7, "note", "capability 7.x")],
+)
+def test_a_gpu_says_whether_command_lists_are_replayed(monkeypatch, triton, major, status, words):
+    def version(name):
+        if triton is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return triton
+
+    monkeypatch.setattr(machine.importlib.metadata, "version", version)
+    finding = machine._recorded(major)
+    assert (finding.what, finding.status) == ("CUDA graphs", status)
+    assert words in finding.found
+    assert (status == "ok") == (not finding.advice)

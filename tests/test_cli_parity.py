@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from tests.command_line import execute, invoke, last_line, refused
+from tests.command_line import invoke, last_line, refused
 from xinfer_lab.qwen2.synthetic import SyntheticSpec, write_checkpoint
 from xinfer_lab.residency.host import PinnedLayers
 from xinfer_lab.residency.streaming import StreamingLayers
@@ -76,9 +76,8 @@ def test_what_a_pool_becomes_is_said(model, pool, name):
 
 
 def test_a_checkpoint_of_transformers_streams_with_equal_bytes(published):
-    said = execute("parity", published, "--stream-layers", 2, "--steps", 4)
-    assert said.returncode == 0, said.stderr
-    assert said.stdout.splitlines()[-1] == PARITY_LINE
+    said = invoke("parity", published, "--stream-layers", 2, "--steps", 4)
+    assert (said.exit_code, last_line(said)) == (0, PARITY_LINE)
 
 
 def test_a_budget_limits_the_streaming_run_alone(model):
@@ -97,7 +96,34 @@ def test_nan_weights_are_no_parity_and_their_layer_is_named(model, tmp_path):
     said = invoke("parity", damaged, "--steps", 2)
     assert said.exit_code == 1
     assert last_line(said) == "streaming vs resident max abs diff = nan"
-    assert "first difference in step 0, after layer 3" in said.stdout
+    assert "all bytes are equal to those of the resident run, but some are NaN or infinite in both" in said.stdout
+    assert (
+        "from layer 3 of step 0 on: the checkpoint's model.layers.3.mlp.up_proj.weight holds such a value"
+        in said.stdout
+    )
+    assert "difference in step" not in said.stdout
+
+
+@pytest.mark.parametrize("kind", ["NaN", "inf"])
+def test_a_model_that_overflows_is_not_told_as_a_difference(tmp_path, kind):
+    model = write_checkpoint(tmp_path / "half", SyntheticSpec(layers=4, dtype="float16"))
+    weights = load_file(model / "model.safetensors")
+    if kind == "NaN":
+        for name in ("gate", "up"):
+            weights[f"model.layers.2.mlp.{name}_proj.weight"] *= 300
+    else:
+        weights["lm_head.weight"][7] *= 60000
+    save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
+    said = invoke("parity", model, "--steps", 2)
+    where = "layer 2" if kind == "NaN" else "the logits"
+    assert said.exit_code == 1
+    assert f"in both, from {where} of step 0 on: what comes before it and its weights are finite" in said.stdout
+    assert "it overflows float16 (65504)" in said.stdout and "difference in step" not in said.stdout
+    generated = invoke("generate", model, "--tokens", "1,2", "--temperature", 1)
+    sentence = generated.stderr.splitlines()[-1].removeprefix("xinfer-lab: ")
+    assert generated.exit_code == 2
+    assert sentence.startswith("the logits hold NaN" if kind == "NaN" else "the largest of the logits is infinite")
+    assert "xinfer-lab parity says from which layer on" in sentence and "damaged" not in sentence
 
 
 def test_a_layer_that_arrives_damaged_is_named(model, monkeypatch):
@@ -175,3 +201,14 @@ def test_a_missing_wait_is_reported_on_cuda(model, monkeypatch):
     said = invoke("parity", model, "--device", "cuda", "--steps", 2)
     assert said.exit_code == 1
     assert "read after write" in said.stdout
+
+
+def test_on_threads_of_this_machine_layers_come_from_the_disk_and_times_are_measured(model):
+    said = invoke(
+        "parity", model, "--stream-layers", 2, "--steps", 3, "--device", "host", "--host-memory", "registered"
+    )
+    assert said.exit_code == 0, said.stderr
+    assert last_line(said) == PARITY_LINE
+    assert "as measured" in said.stdout and "virtual clock" not in said.stdout
+    both = refused(invoke("parity", model, "--device", "host", "--schedule", "timed"))
+    assert "--schedule belongs to the emulated device" in both

@@ -8,8 +8,8 @@ import torch
 
 from tests.command_line import invoke, refused
 from tests.models import tiny
-from xinfer_lab.commands.bench import parse_codecs, parse_counts
-from xinfer_lab.commands.faults import CommandError
+from xinfer_lab.cli.bench import parse_codecs, parse_counts
+from xinfer_lab.cli.faults import CommandError
 from xinfer_lab.qwen2.config import PUBLISHED
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.plan import Shape, make_plan

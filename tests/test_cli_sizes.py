@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xinfer_lab.commands.faults import CommandError
-from xinfer_lab.commands.sizes import parse_size
+from xinfer_lab.cli.faults import CommandError
+from xinfer_lab.cli.sizes import parse_size
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from rich.console import Console
 
-from xinfer_lab.commands import screen
+from xinfer_lab.cli import screen
 
 COLUMNS = ("", "pass", "median", "GB/s\nmoved", "peak", "planned")
 ROW = ["a residency of a long name", "prefill 16384", "1.23 s", "55.4", "12.34 GiB", "12.35 GiB"]

@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import save_file
 
 from tests.command_line import invoke, refused
-from xinfer_lab.commands.budget import least_memory
+from xinfer_lab.cli.budget import least_memory
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.qwen2.synthetic import SyntheticSpec, is_made_up, write_checkpoint

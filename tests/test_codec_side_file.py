@@ -185,7 +185,7 @@ def test_reading_it_verifies_each_layer_once(
     assert calls == [tensor.nbytes for tensor in side.layers[1].tensors]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_changed_bit_goes_unnoticed(checkpoint: Checkpoint, good: Path, tmp_path: Path, data: st.DataObject) -> None:
     """In the header or in the data: refused, or it was in padding, and every weight comes back."""
@@ -209,7 +209,7 @@ def test_no_changed_bit_goes_unnoticed(checkpoint: Checkpoint, good: Path, tmp_p
             assert torch.equal(weights.view(torch.uint8), checkpoint.bytes(tensor_name(layer, tensor.name)))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_a_file_that_was_cut_short_is_refused(checkpoint: Checkpoint, good: Path, tmp_path: Path, share: float) -> None:
     content = good.read_bytes()

@@ -9,21 +9,30 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
+from nbformat import NotebookNode
 
 from tests.classes import LAB, SmallClass, remembered
-from tests.marking import BUBBLEWRAP, hand_in, notebook
+from tests.marking import BARE, BUBBLEWRAP, hand_in, notebook
+from tests.project import STUCK
 from tests.test_course_nbgrader import FULL, said
 from xinfer_lab.course import autograde as running
+from xinfer_lab.course import store
 from xinfer_lab.course import workers as workers_module
 from xinfer_lab.course.autograde import ClassError, Outcome, Progress
-from xinfer_lab.course.gradebook import GradebookError
+from xinfer_lab.course.database import GradebookError
 from xinfer_lab.course.job import Job, Marked, mark_job
+from xinfer_lab.course.lab import Lab
+from xinfer_lab.course.lock import Busy
+from xinfer_lab.course.verdict import Status
 from xinfer_lab.course.workers import Workers, local_workers
+
+pytestmark = pytest.mark.process
 
 OWN_TRIPLE = {"triple": "def triple(n):\n    return 3 * n"}
 WRONG = {"double": "def double(n):\n    return 0", **OWN_TRIPLE}
@@ -32,6 +41,7 @@ DISK = (
     "import tempfile, pathlib\nfolder = pathlib.Path(tempfile.gettempdir())\nnumber = 0\n"
     "while True:\n    number += 1\n    (folder / f'mine-{number}').write_bytes(bytes(2**24))"
 )
+UNREADABLE = {"cut-off": "not valid JSON", "empty-handed": "lab.ipynb is missing", "deep": "JSON"}
 MEMORY = "hold = []\nwhile True:\n    hold.append(bytearray(2**27))"
 
 
@@ -83,7 +93,7 @@ def marked(empty: SmallClass, tmp_path_factory: pytest.TempPathFactory) -> Small
 
 def test_all_are_marked_though_a_worker_was_killed(marked: SmallClass) -> None:
     students = {path.name for path in (marked.root / "submitted").iterdir()}
-    assert marked.progress == Progress(done=len(students))
+    assert marked.progress == Progress(done=len(students) - len(UNREADABLE), failed=len(UNREADABLE))
     assert sorted(outcome.student for outcome in marked.outcomes) == sorted(students)
 
 
@@ -103,15 +113,16 @@ def test_a_wrong_answer_loses_its_points_alone(marked: SmallClass) -> None:
     assert marked.statuses("wrong")["double"] == "failed"
 
 
-@pytest.mark.parametrize(
-    ("student", "note"),
-    [("cut-off", "not valid JSON"), ("empty-handed", "lab.ipynb is missing"), ("deep", "not valid JSON")],
-)
-def test_what_cannot_be_read_earns_nothing_and_is_told_why(student: str, note: str, marked: SmallClass) -> None:
+@pytest.mark.parametrize(("student", "note"), UNREADABLE.items())
+def test_what_cannot_be_read_earns_nothing_is_told_why_and_is_never_called_marked(
+    student: str, note: str, marked: SmallClass
+) -> None:
     assert {score or 0 for score in marked.scores(student).values()} == {0}
-    assert set(marked.statuses(student).values()) == {"missing", "graded by hand"}
-    assert note in "".join(marked.marked(student)[0]["source"])
-    assert "is not there" in said(marked.marked(student), "check-double")
+    assert set(marked.statuses(student).values()) == {"not marked", "graded by hand"}
+    assert note in "".join(marked.marked(student)[0]["source"]) and note in marked.marks(student).trouble
+    assert note in said(marked.marked(student), "check-double")
+    with marked.book().gradebook() as book:
+        assert not book.find_submission(LAB, student).needs_manual_grade, "nobody is asked to read an answer"
 
 
 def test_files_that_were_handed_in_stay_as_they_are(marked: SmallClass) -> None:
@@ -121,11 +132,12 @@ def test_files_that_were_handed_in_stay_as_they_are(marked: SmallClass) -> None:
 
 def test_a_second_run_has_nothing_to_do_and_again_gives_the_same(marked: SmallClass, worker: Workers) -> None:
     progress, outcomes = marked.mark(worker)
-    assert progress == Progress(kept=marked.progress.done) and outcomes == []
+    assert progress == Progress(kept=marked.progress.done, failed=len(UNREADABLE))
+    assert {outcome.student for outcome in outcomes} == set(UNREADABLE), "what needs attention is said each time"
     chosen = ("right-0", "wrong", "cut-off")
     before = {student: (marked.scores(student), marked.statuses(student)) for student in chosen}
     progress, _ = marked.mark(worker, students=chosen, again=True)
-    assert progress == Progress(done=3)
+    assert progress == Progress(done=2, failed=1)
     assert {student: (marked.scores(student), marked.statuses(student)) for student in chosen} == before
 
 
@@ -243,7 +255,7 @@ def test_a_run_that_is_killed_leaves_no_process_and_the_next_goes_on(
         below = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGKILL)
     assert below
-    _, alive = psutil.wait_procs(below, timeout=30)
+    _, alive = psutil.wait_procs(below, timeout=STUCK)
     assert alive == []
     progress, outcomes = course.mark(worker)
     assert progress.kept + progress.done == 3 and first not in [outcome.student for outcome in outcomes]
@@ -251,13 +263,44 @@ def test_a_run_that_is_killed_leaves_no_process_and_the_next_goes_on(
 
 
 def test_two_runs_at_a_time_are_refused(course: SmallClass, worker: Workers) -> None:
-    lock = course.root / ".xinfer-lab" / "autograde.lock"
-    lock.parent.mkdir()
-    lock.write_text(str(os.getppid()), encoding="utf-8")
-    with pytest.raises(ClassError, match=f"process {os.getppid()} is marking this course"):
+    with holding(course.root, []) as process, pytest.raises(Busy, match=f"process {process.pid} on .* is marking"):
         course.mark(worker)
-    lock.write_text("999999999", encoding="utf-8")
     assert course.mark(worker)[0].done == 3, "a lock of a process that is gone counts for nothing"
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.skipif(not BUBBLEWRAP, reason="there is no bubblewrap")
+def test_a_run_in_another_container_is_seen(course: SmallClass, worker: Workers) -> None:
+    apart = ["bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--unshare-uts", "--hostname", "elsewhere"]
+    busy = r"process \d+ on elsewhere is marking lab9-small"
+    with holding(course.root, [*apart, "--die-with-parent", "--"]), pytest.raises(Busy, match=busy):
+        course.mark(worker)
+    assert course.mark(worker)[0].done == 3
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from xinfer_lab.course.lock import only_one
+
+with only_one(Path(sys.argv[1]), "marking lab9-small"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def holding(root: Path, apart: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """Within the block a process, started by the command ``apart``, holds the lock; then it is killed."""
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [*apart, sys.executable, "-c", HOLD, str(root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 # ------------------------------------------------------------------------------------------------------- not marked
@@ -308,14 +351,22 @@ def test_a_submission_that_is_corrupted_meanwhile_costs_nobody_else(course: Smal
         if outcome is not None and outcome.student == "student-0":
             course.submit("student-2", "{")
 
-    assert course.mark(worker, report=corrupt)[0] == Progress(done=3)
+    assert course.mark(worker, report=corrupt)[0] == Progress(done=2, failed=1)
     assert course.scores("student-0") == FULL and course.scores("student-1") == {**FULL, "check-double": 0}
     assert {score or 0 for score in course.scores("student-2").values()} == {0}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a link may need rights there")
-def test_files_that_cannot_be_stored_are_reported_and_cost_nobody_else(course: SmallClass, worker: Workers) -> None:
-    (course.root / "submitted" / "student-1" / LAB / "data.bin").symlink_to("nowhere")
+def test_marks_that_cannot_be_stored_are_reported_and_cost_nobody_else(
+    course: SmallClass, worker: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = store.compose
+
+    def compose(lab: Lab, marked: Marked) -> NotebookNode:
+        if any(verdict.status is Status.FAILED for verdict in marked.marking.verdicts):
+            raise FileNotFoundError("no such thing")
+        return real(lab, marked)
+
+    monkeypatch.setattr(store, "compose", compose)
     progress, outcomes = course.mark(worker)
     assert progress == Progress(done=2, failed=1)
     (trouble,) = [outcome.trouble for outcome in outcomes if outcome.trouble]
@@ -323,12 +374,25 @@ def test_files_that_cannot_be_stored_are_reported_and_cost_nobody_else(course: S
     assert course.scores("student-0") == course.scores("student-2") == FULL
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a link may need rights there")
+def test_a_link_in_a_submission_is_not_followed_and_costs_nothing(course: SmallClass, worker: Workers) -> None:
+    folder = course.root / "submitted" / "student-0" / LAB
+    (folder / "data.bin").symlink_to("nowhere")
+    (folder / "secrets").symlink_to(course.root / "gradebook.db")
+    (folder / "lab.ipynb").rename(folder / "mine.ipynb")
+    (folder / "lab.ipynb").symlink_to(course.root / "solutions" / LAB / "lab.ipynb")
+    assert course.mark(worker)[0] == Progress(done=3)
+    assert course.scores("student-0") == FULL
+    assert sorted(path.name for path in (course.root / "autograded" / "student-0" / LAB).iterdir()) == ["lab.ipynb"]
+    assert "lab.ipynb is a link" in " ".join(course.marks("student-0").notes)
+
+
 def test_who_hands_in_again_is_marked_again_and_old_scores_are_gone(course: SmallClass, worker: Workers) -> None:
     course.mark(worker)
     course.submit("student-0", notebook(hand_in(WRONG)))
     course.submit("student-2", "{")
     progress, outcomes = course.mark(worker)
-    assert progress == Progress(kept=1, done=2)
+    assert progress == Progress(kept=1, done=1, failed=1)
     assert {outcome.student for outcome in outcomes} == {"student-0", "student-2"}
     assert course.scores("student-0") == {**FULL, "check-double": 0}
     assert {score or 0 for score in course.scores("student-2").values()} == {0}
@@ -341,8 +405,9 @@ def test_who_hands_in_again_is_marked_again_and_old_scores_are_gone(course: Smal
 
 
 def test_a_lab_that_the_gradebook_does_not_know_is_made_known(course: SmallClass, worker: Workers) -> None:
-    (course.root / "gradebook.db").unlink()
     assert course.mark(worker)[0].done == 3
+    (course.root / "gradebook.db").unlink()
+    assert course.mark(worker)[0].done == 3, "what a lost gradebook had is marked again, not called marked"
     assert course.scores("student-0") == FULL
 
 
@@ -368,7 +433,7 @@ def test_points_and_comments_that_a_person_gave_stay(course: SmallClass, worker:
 def test_without_isolation_it_is_said_with_every_mark_and_isolation_is_caught_up(
     course: SmallClass, worker: Workers
 ) -> None:
-    course.mark(worker, students=("student-0",), sandbox="none")
+    course.mark(worker, students=("student-0",), sandbox=BARE)
     assert not course.marks("student-0").isolated and course.marks("student-0").sandbox.startswith("NOT isolated")
     if BUBBLEWRAP:
         assert course.mark(worker, students=("student-0",), sandbox="bubblewrap")[0].done == 1
@@ -411,7 +476,7 @@ def test_workers_end_with_the_block_even_in_the_middle_of_a_job() -> None:
             workers.executor.submit(hold, server.getsockname()[1])
             line, _ = server.accept()
             raise ZeroDivisionError
-        assert psutil.wait_procs([process], timeout=30)[1] == []
+        assert psutil.wait_procs([process], timeout=STUCK)[1] == []
         line.close()
 
 

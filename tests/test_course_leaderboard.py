@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from tests.marking import BARE
 from tests.notebooks import SOLUTIONS, submission
 from tests.project import ROOT
 from xinfer_lab.course.lab import find_lab
-from xinfer_lab.course.leaderboard import Entry, claims_in, main, only_the_race, rank, table
+from xinfer_lab.course.leaderboard import MOST_CLAIMS, Entry, claims_in, main, only_the_race, rank, table
 from xinfer_lab.course.notebook import read_notebook
-from xinfer_lab.grading.race import RACE
-from xinfer_lab.grading.race_line import RaceLine
 from xinfer_lab.grading.report import Report
+from xinfer_lab.labs.lab6.given.race import RACE
+from xinfer_lab.labs.lab6.race_line import RaceLine
 
 (SOURCE,) = (path for path in SOLUTIONS if path.parent.name.startswith("lab6"))
 LAB = SOURCE.parent.name
@@ -37,9 +38,9 @@ class Fake:
     """A marker that gives every plan the line of ``scores`` for the seed that is asked, or a failed report."""
 
     def __init__(self, scores: dict[str, float]) -> None:
-        self.scores, self.asked = scores, []
+        self.scores, self.asked, self.budget = scores, [], 900.0
 
-    def mark(self, lab: Any, notebook: Any) -> Any:
+    def mark(self, lab: Any, notebook: Any, *, until: float) -> Any:
         (cell,) = lab.graded
         (check,) = cell.checks
         self.asked.append((notebook, check.seed))
@@ -77,6 +78,28 @@ def test_a_claim_is_run_again_on_its_own_seed_and_believed_only_if_it_comes_out_
     assert Entry("ben", None).honest
 
 
+def test_a_submission_has_one_budget_for_all_that_it_claims() -> None:
+    marker = Fake({"ada": 0.9})
+    marker.budget = -1.0
+    (entry,) = rank(find_lab(ROOT, LAB), {"ada": "ada"}, {"ada": [LIE]}, 3, marker)  # type: ignore[dict-item, arg-type]
+    assert marker.asked == [] and entry.line is None and entry.claims == ((LIE, None),)
+    assert "the time for this notebook was up" in table([entry])
+
+
+def test_only_so_many_claims_are_run_again_and_a_hostile_file_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "many.ipynb"
+    lines = "\n".join(str(RaceLine(seed, 1.0, "0" * 16)) for seed in range(99))
+    path.write_text(json.dumps({"cells": [{"outputs": [{"text": lines}]}]}), encoding="utf-8")
+    assert len(claims_in(path)) == MOST_CLAIMS
+    for content in (
+        "[" * 100_000,
+        json.dumps({"cells": [{"outputs": [{"text": f"beat-the-link/1 seed={'9' * 9999}"}]}]}),
+    ):
+        path.write_text(content, encoding="utf-8")
+        assert claims_in(path) == []
+    assert "\x1b" not in table([Entry("a\x1b[2Jb", None)])
+
+
 def test_lines_are_read_from_a_notebooks_outputs_each_once(handed_in: Path, tmp_path: Path) -> None:
     assert claims_in(handed_in) == [LIE]
     broken = tmp_path / "broken.ipynb"
@@ -84,11 +107,13 @@ def test_lines_are_read_from_a_notebooks_outputs_each_once(handed_in: Path, tmp_
     assert claims_in(broken) == [] and claims_in(tmp_path / "missing.ipynb") == []
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_the_command_runs_the_plans_again_and_finds_the_lie(
     handed_in: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert read_notebook(handed_in).cells
-    status = main([str(handed_in), "--seed", "7", "--root", str(ROOT), "--sandbox", "none"])
+    status = main([str(handed_in), "--seed", "7", "--root", str(ROOT), "--sandbox", BARE])
     said = capsys.readouterr().out
     assert status == 1
     assert "beat-the-link/1 seed=7 score=" in said and f"claim NOT confirmed: {LIE}" in said

@@ -13,16 +13,19 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Self
 from unittest.mock import patch
 
 import pytest
 
 from tests.html_rules import PageReader, active, loaded
 from tests.marking import Course, code, hand_in, notebook
-from tests.project import ROOT
-from xinfer_lab.commands.faults import CommandError
-from xinfer_lab.commands.feedback import feedback
-from xinfer_lab.course.nbgrader_process import nbgrader_environment, run_nbgrader
+from tests.project import ROOT, STUCK
+from xinfer_lab.cli.faults import CommandError
+from xinfer_lab.cli.feedback import feedback
+from xinfer_lab.course.nbgrader_process import NbgraderError, nbgrader_environment, run_nbgrader
+
+pytestmark = pytest.mark.process
 
 LAB = "lab9-small"
 FULL = {"check-double": 2, "check-triple": 3, "check-choice": 1, "written": None}
@@ -39,6 +42,13 @@ class Class(Course):
         shutil.rmtree(self.root / "labs")
         shutil.copy(ROOT / "nbgrader_config.py", self.root)
         self.nbgrader("generate_assignment", LAB)
+
+    def copy(self, into: Path) -> Self:
+        """The same course in the folder ``into``, with the same package."""
+        made = object.__new__(type(self))
+        made.root, made.package = into, self.package
+        shutil.copytree(self.root, into, symlinks=True)
+        return made
 
     def own(self) -> dict[str, str]:
         own = {"JUPYTER_CONFIG_DIR": str(self.root / "jupyter"), "IPYTHONDIR": str(self.root / "ipython")}
@@ -125,6 +135,15 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Class:
             ]
         ),
     )
+    for student in ("linked", "neighbour"):
+        course.submit(student, notebook(hand_in()))
+    folder = course.root / "submitted" / "linked" / LAB
+    (folder / "lab.ipynb").unlink()
+    (folder / "lab.ipynb").symlink_to(course.root / "solutions" / LAB / "lab.ipynb")
+    folder = course.root / "submitted" / "neighbour" / LAB
+    (folder / "solution").symlink_to(course.root / "solutions" / LAB / "lab.ipynb")
+    (folder / "page.html").write_text("<script>alert(1)</script>", encoding="utf-8")
+    (folder / "timestamp.txt").write_text("yesterday", encoding="utf-8")
     course.submit(
         "noisy",
         notebook(
@@ -143,12 +162,14 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Class:
     return course
 
 
-@pytest.mark.parametrize("student", ["right", "duplicated", "edited", "stripped", "renamed", "old-marks", "noisy"])
+@pytest.mark.parametrize(
+    "student", ["right", "duplicated", "edited", "stripped", "renamed", "old-marks", "noisy", "neighbour"]
+)
 def test_right_answers_earn_all_points_in_whatever_notebook_they_come(student: str, marked: Class) -> None:
     assert marked.scores(student) == FULL
 
 
-@pytest.mark.parametrize("student", ["unfilled", "cut-off", "empty", "no-cells"])
+@pytest.mark.parametrize("student", ["unfilled", "cut-off", "empty", "no-cells", "linked"])
 def test_what_holds_no_answer_earns_nothing_and_no_zero_is_bare(student: str, marked: Class) -> None:
     scores = marked.scores(student)
     assert {name: score or 0 for name, score in scores.items()} == NOTHING
@@ -161,6 +182,7 @@ def test_what_holds_no_answer_earns_nothing_and_no_zero_is_bare(student: str, ma
     [
         ("cut-off", "not valid JSON"),
         ("empty", "is empty"),
+        ("linked", "is a link; hand in the file itself"),
         ("duplicated", "is there 2 times"),
         ("edited", "was changed"),
     ],
@@ -223,31 +245,37 @@ def test_feedback_shows_what_the_notebook_printed_as_text(marked: Class) -> None
     assert "<b>hm</b>" in PageReader(marked.feedback("noisy")).text
 
 
-def test_formgraders_button_and_the_command_write_the_page_with_what_a_person_gave(marked: Class) -> None:
-    with warnings.catch_warnings(), patch.dict(os.environ, nbgrader_environment(marked.root)):
+@pytest.fixture
+def copied(marked: Class, tmp_path: Path) -> Class:
+    """The marked class for one test alone, which may change it."""
+    return marked.copy(tmp_path / "course")
+
+
+def test_formgraders_button_and_the_command_write_the_page_with_what_a_person_gave(copied: Class) -> None:
+    with warnings.catch_warnings(), patch.dict(os.environ, nbgrader_environment(copied.root)):
         warnings.simplefilter("ignore")  # SQLAlchemy's and nbgrader's own
         from nbgrader.api import Gradebook
 
-        with Gradebook(f"sqlite:///{marked.root / 'gradebook.db'}") as gradebook:
+        with Gradebook(f"sqlite:///{copied.root / 'gradebook.db'}") as gradebook:
             gradebook.find_grade("written", "lab", LAB, "claims").manual_score = 2
             gradebook.find_grade("check-double", "lab", LAB, "claims").manual_score = 1
             gradebook.find_comment("written", "lab", LAB, "claims").manual_comment = "Say *why*."
             gradebook.db.commit()
-    before = marked.feedback("claims")
+    before = copied.feedback("claims")
     # As Formgrader does it: its handlers load the configuration and call this.
     button = (
         "from nbgrader.apps import NbGrader; from nbgrader.apps.api import NbGraderAPI; app = NbGrader(); "
         f"app.load_config_file(); done = NbGraderAPI(config=app.config).generate_feedback({LAB!r}, 'claims', True); "
         "assert done['success'], done"
     )
-    subprocess.run([sys.executable, "-c", button], cwd=marked.root, env=marked.environment(), check=True, timeout=300)
-    by_button = marked.feedback("claims")
+    subprocess.run([sys.executable, "-c", button], cwd=copied.root, env=copied.environment(), check=True, timeout=STUCK)
+    by_button = copied.feedback("claims")
     words = PageReader(by_button).text
-    assert "not read yet" in PageReader(before).text and "read by a person, 2 of 3 points" in words
-    assert "A person set these points to 1; marking gave 0." in words
+    assert "not read yet" in PageReader(before).text and "read by your instructor, 2 of 3 points" in words
+    assert "Your instructor set these points to 1; marking gave 0." in words
     assert "<em>why</em>" in by_button
-    assert feedback(LAB, students=["claims"], root=marked.root) == 0
-    assert marked.feedback("claims") == by_button
+    assert feedback(LAB, students=["claims"], root=copied.root) == 0
+    assert copied.feedback("claims") == by_button
 
 
 def test_the_command_says_who_has_no_page_and_why(marked: Class, capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,16 +287,36 @@ def test_the_command_says_who_has_no_page_and_why(marked: Class, capsys: pytest.
 
 
 def test_a_notebook_that_gives_no_page_costs_no_other_student_his(
-    marked: Class, capsys: pytest.CaptureFixture[str]
+    copied: Class, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = marked.root / "autograded" / "renamed" / LAB / "lab.ipynb"
+    path = copied.root / "autograded" / "renamed" / LAB / "lab.ipynb"
     content = json.loads(path.read_text(encoding="utf-8"))
     content["cells"] = [cell for cell in content["cells"] if cell["id"] != "setup"]
     path.chmod(0o644)
     path.write_text(json.dumps(content), encoding="utf-8")
-    assert feedback(LAB, students=[], root=marked.root) == 1
+    assert feedback(LAB, students=[], root=copied.root) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert f"Feedback for {len(STUDENTS) + 2} of {len(STUDENTS) + 3}." in said and "mark it anew" in said
+    assert f"Feedback for {len(STUDENTS) + 4} of {len(STUDENTS) + 5}." in said and "mark it anew" in said
+
+
+def test_a_page_of_an_older_release_is_taken_away_and_not_written_anew(
+    copied: Class, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = copied.root
+    for folder in ("labs", "solutions"):
+        path = root / folder / LAB / "lab.ipynb"
+        lab = json.loads(path.read_text(encoding="utf-8"))
+        for cell in lab["cells"]:
+            if cell["metadata"].get("nbgrader", {}).get("grade_id") == "check-double":
+                cell["metadata"]["nbgrader"]["points"] = 4
+        path.write_text(json.dumps(lab), encoding="utf-8")
+    page = root / "feedback" / "right" / LAB / "lab.html"
+    assert page.is_file()
+    assert feedback(LAB, students=["right"], root=root) == 1
+    assert "earlier release" in " ".join(capsys.readouterr().out.split()) and not page.exists()
+    with pytest.raises(NbgraderError) as raised:
+        run_nbgrader(root, "generate_feedback", LAB, "--student", "right", "--force", environment=copied.own())
+    assert "was marked with another release" in raised.value.log and not page.exists()
 
 
 @pytest.mark.parametrize(
@@ -288,18 +336,23 @@ def test_nothing_is_left_of_the_submissions_own_outputs(marked: Class) -> None:
     assert "says its author" not in json.dumps(outputs)
 
 
+def test_nothing_that_lies_beside_a_notebook_gets_into_the_marked_folder(marked: Class) -> None:
+    assert [path.name for path in (marked.root / "autograded" / "neighbour" / LAB).iterdir()] == ["lab.ipynb"]
+    assert "SOLUTION" not in json.dumps(marked.marked("linked")[1:])
+
+
 def test_the_log_says_how_far_students_code_was_kept_apart(marked: Class) -> None:
     assert ("Isolated by bubblewrap" in marked.log) or ("NOT isolated" in marked.log)
 
 
-def test_marking_again_replaces_the_scores(marked: Class) -> None:
+def test_marking_again_replaces_the_scores(copied: Class) -> None:
     wrong = {"double": "def double(n):\n    return 0", "triple": "def triple(n):\n    return 3 * n"}
-    marked.submit("right", notebook(hand_in(wrong)))
-    marked.submit("cut-off", notebook([*hand_in(), code("mine", "1 / 0")]))
+    copied.submit("right", notebook(hand_in(wrong)))
+    copied.submit("cut-off", notebook([*hand_in(), code("mine", "1 / 0")]))
     for student in ("right", "cut-off"):
-        marked.nbgrader("autograde", LAB, "--student", student, "--force")
-    assert marked.scores("right") == {**FULL, "check-double": 0}
-    assert marked.scores("cut-off") == FULL
-    marked.submit("cut-off", "{")
-    marked.nbgrader("autograde", LAB, "--student", "cut-off", "--force")
-    assert {name: score or 0 for name, score in marked.scores("cut-off").items()} == NOTHING
+        copied.nbgrader("autograde", LAB, "--student", student, "--force")
+    assert copied.scores("right") == {**FULL, "check-double": 0}
+    assert copied.scores("cut-off") == FULL
+    copied.submit("cut-off", "{")
+    copied.nbgrader("autograde", LAB, "--student", "cut-off", "--force")
+    assert {name: score or 0 for name, score in copied.scores("cut-off").items()} == NOTHING

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.marking import cells, notebook
-from xinfer_lab.course.notebook import UnreadableNotebook, find_notebook, parse_notebook, read_notebook
+from xinfer_lab.course.notebook import UnreadableNotebook, parse_notebook, read_notebook
 
 IDS = frozenset({"double", "triple", "check-double"})
 
@@ -86,24 +86,3 @@ def test_format_3_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
 def test_colabs_ids_are_read_from_the_metadata() -> None:
     cell = {"cell_type": "code", "source": "", "metadata": {"id": "double"}}
     assert parse_notebook({"cells": [cell]}).cells[0].id == "double"
-
-
-def test_the_right_name_is_taken(filled: dict, tmp_path: Path) -> None:
-    write(tmp_path / "lab (1).ipynb", filled)
-    path = write(tmp_path / "lab.ipynb", filled)
-    assert find_notebook(tmp_path, "lab.ipynb", IDS) == (path, None)
-
-
-def test_a_renamed_notebook_is_found_by_its_cells(filled: dict, tmp_path: Path) -> None:
-    write(tmp_path / "a notes.ipynb", notebook([]))
-    write(tmp_path / "broken.ipynb", "{")
-    path = write(tmp_path / "lab-alice (2).ipynb", filled)
-    found, note = find_notebook(tmp_path, "lab.ipynb", IDS)
-    assert found == path and note is not None and "lab-alice (2).ipynb" in note
-
-
-def test_a_missing_notebook_is_told(tmp_path: Path) -> None:
-    assert find_notebook(tmp_path, "lab.ipynb", IDS) == (None, "No notebook was handed in: lab.ipynb is missing.")
-    write(tmp_path / "other.ipynb", notebook([]))
-    found, note = find_notebook(tmp_path, "lab.ipynb", IDS)
-    assert found is None and note is not None and "other.ipynb" in note

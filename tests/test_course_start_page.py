@@ -11,11 +11,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.engines import keep_parts
 from tests.notebooks import SOLUTIONS, read, submission
 from tests.project import ROOT
+from xinfer_lab.course.moving_slots import ALT, LAYERS, moving_slots
 from xinfer_lab.course.start_page import labs_in, render
 from xinfer_lab.course.student_server import _load_jupyter_server_extension, validate
+from xinfer_lab.engine.parts import kept_parts
 from xinfer_lab.grading import CheckFailed, check
+from xinfer_lab.grading.keep import digest_of
 from xinfer_lab.grading.progress import VARIABLE, note_outcome, read_outcomes
 
 
@@ -76,7 +80,7 @@ def test_every_lab_is_on_the_page_with_its_points(tmp_path: Path) -> None:
         stated = re.search(r"\*\*Points\*\* (\d+),", "".join(read(source)["cells"][0]["source"]))
         assert stated is not None
         assert sum(sum(task.points) for task in lab.tasks) == int(stated[1]), "with the written question"
-        assert (lab.passed, [task.state for task in lab.tasks if task.by_hand]) == (0, ["read by a person"])
+        assert (lab.passed, [task.state for task in lab.tasks if task.by_hand]) == (0, ["read by your instructor"])
         assert lab.title.startswith("Lab ")
 
 
@@ -93,8 +97,8 @@ def test_points_and_the_next_section_follow_from_outcomes() -> None:
 def test_a_finished_lab_says_so_and_one_not_begun_too() -> None:
     outcomes = {name: True for name in _pieces("lab2-copy-queue")}
     page = render(labs_in(ROOT / "labs", outcomes), base_url="/")
-    assert "30 of 30 points, and 3 for what a person reads. All checks passed." in page
-    assert "0 of 31 points, and 3 for what a person reads. Not begun yet." in page
+    assert "30 of 30 points, and 3 graded by your instructor; about 135 minutes. All checks passed." in page
+    assert "0 of 31 points, and 3 graded by your instructor; about two hours. Not begun yet." in page
 
 
 def _pieces(folder: str) -> list[str]:
@@ -168,3 +172,39 @@ def test_the_server_that_students_start_has_our_validate_and_not_nbgraders() -> 
     assert extensions["xinfer_lab.course.student_server"] is True
     assert extensions["nbgrader.server_extensions.validate_assignment"] is False
     assert os.environ.get(VARIABLE) is None, "tests leave no outcomes in a folder of the student's"
+
+
+# ---------------------------------------------------------------------------------------------- what one sees first
+
+
+def test_the_page_opens_with_the_promise_a_picture_and_where_to_go_on() -> None:
+    labs = labs_in(ROOT / "labs", {"lab1.layer_bytes": True})
+    page = render(labs, base_url="/")
+    promise, picture, points = page.index("byte for byte"), page.index("<figure"), page.index("3 of ")
+    assert promise < picture < points < page.index("<article")
+    for lab in labs:
+        assert lab.about and lab.about in page.replace("&#x27;", "'") and lab.time and lab.time in page
+
+
+def test_the_picture_says_in_words_what_moves_and_stands_still_where_less_motion_is_wanted() -> None:
+    figure = moving_slots()
+    assert figure.count(ALT) == 2 and "prefers-reduced-motion:reduce" in figure and "<script" not in figure
+    boxes = re.findall(r'<g class="go(\d)" transform="translate\((-?\d+) (-?\d+)\)">', figure)
+    assert [layer for layer, *_ in boxes] == [str(layer) for layer in range(LAYERS)]
+    moved = {layer for layer, x, y in boxes if (x, y) != ("0", "0")}
+    assert moved == {"2", "3"}, "one layer is in its slot, the next on its way"
+
+
+def test_parts_of_the_engine_stand_on_the_page_and_none_of_their_code_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_parts(tmp_path, monkeypatch, without=("slot_of",))
+    passed = json.loads((tmp_path / "parts.json").read_text())
+    text = "raise SystemExit('run')\n"
+    (tmp_path / "layer_of.py").write_text(text)
+    passed["layer_of"]["lab3.layer_of"] = digest_of(text)
+    (tmp_path / "parts.json").write_text(json.dumps(passed))
+    page = render(labs_in(ROOT / "labs", {}), base_url="/", parts=kept_parts(tmp_path))
+    assert "15 of 16 parts are yours" in page
+    assert re.search(r"<td>slot_of</td><td>Lab 3</td><td>lent</td>", page)
+    assert "Your engine" not in render(labs_in(ROOT / "labs", {}), base_url="/")

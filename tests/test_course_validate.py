@@ -9,6 +9,8 @@ import pytest
 
 from xinfer_lab.course.validate import main
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize("content", ["", "no notebook", '{"cells": 3}'])
 def test_a_file_that_is_no_notebook_gets_a_sentence(

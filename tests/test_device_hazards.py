@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from tests.device_streams import Script, kernels
 from xinfer_lab.device.errors import FenceError, KernelError
-from xinfer_lab.device.hazard_report import place
-from xinfer_lab.device.hazards import HAZARD_KINDS, HazardChecker, find_hazards
+from xinfer_lab.device.hazard import HAZARD_KINDS
+from xinfer_lab.device.hazards import HazardChecker, find_hazards
 from xinfer_lab.device.journal import MissingEdge
 from xinfer_lab.device.ordering import Ordering
+from xinfer_lab.device.record_words import place
 from xinfer_lab.device.records import (
     HOST,
     Allocate,

@@ -23,7 +23,7 @@ from xinfer_lab.device.records import (
     View,
     Wait,
 )
-from xinfer_lab.device.rules import StreamRules
+from xinfer_lab.device.stream_rules import StreamRules
 
 
 def rules() -> StreamRules:

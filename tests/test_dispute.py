@@ -11,16 +11,18 @@ from typing import Any
 import nbformat
 import pytest
 
-import xinfer_lab.commands.dispute as command
+import xinfer_lab.cli.dispute as command
 from tests.answer_bank import answers, checks_of, run
 from tests.command_line import invoke, refused
 from tests.feedback import as_marked
-from tests.marking import LIMITS, Course, hand_in, mark
+from tests.marking import BARE, LIMITS, Course, hand_in, mark
 from tests.project import ROOT
 from xinfer_lab.course.dispute import Heard, hear
 from xinfer_lab.course.sandbox import open_sandbox
 from xinfer_lab.course.verdict import Status
 from xinfer_lab.grading import cases_to_data, find_piece
+
+pytestmark = pytest.mark.process
 
 LAB = "lab9-small"
 WRONG = "def double(n):\n    return 2 * n if n < 5 else 0"
@@ -32,7 +34,7 @@ class Marked(Course):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.sandbox = open_sandbox("none")
+        self.sandbox = open_sandbox(BARE)
         self.path = self.root / "autograded" / "student-001" / LAB / "lab.ipynb"
         self.path.parent.mkdir(parents=True)
         shutil.copy(ROOT / "nbgrader_config.py", self.root)
@@ -87,9 +89,9 @@ def test_the_command_says_what_came_out_and_changes_nothing_of_the_course(
     course: Marked, quick: None, tmp_path: Path
 ) -> None:
     before = {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()}
-    said = invoke("dispute", LAB, "student-001", "--out", tmp_path / "kept", "--sandbox", "none", "--root", course.root)
+    said = invoke("dispute", LAB, "student-001", "--out", tmp_path / "kept", "--sandbox", BARE, "--root", course.root)
     assert said.exit_code == 0, said.output
-    assert "Everything came out as before." in said.output and "lab9.double: not yet." in said.output
+    assert "Every verdict is as before." in said.output and "lab9.double: not yet." in said.output
     assert {path: path.read_bytes() for path in course.root.rglob("*") if path.is_file()} == before
     assert sorted(path.name for path in (tmp_path / "kept" / "lab9.double-0").iterdir()) == [
         "cases.json", "recording.json", "report.json", "report.txt",
@@ -103,10 +105,10 @@ def test_a_mark_that_does_not_stand_is_named(course: Marked, quick: None, tmp_pa
             data = cell.outputs[-1]["metadata"]["xinfer_lab"]
             data |= {"status": Status.PASSED.value}
     course.write(notebook)
-    said = invoke("dispute", LAB, "student-001", "--out", tmp_path, "--sandbox", "none", "--root", course.root)
+    said = invoke("dispute", LAB, "student-001", "--out", tmp_path, "--sandbox", BARE, "--root", course.root)
     course.write(as_marked(course.marking))
     assert said.exit_code == 1
-    assert "Came out otherwise: check-double." in said.output and "DIFFERENT" in said.output
+    assert "Different from before: check-double." in said.output and "DIFFERENT" in said.output
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_a_mark_that_does_not_stand_is_named(course: Marked, quick: None, tmp_pa
 def test_the_command_refuses_what_is_not_there(
     course: Marked, quick: None, arguments: tuple[str, ...], words: str
 ) -> None:
-    sandbox = () if "--sandbox" in arguments else ("--sandbox", "none")
+    sandbox = () if "--sandbox" in arguments else ("--sandbox", BARE)
     assert words in refused(invoke("dispute", *arguments, *sandbox, "--root", course.root))
 
 
@@ -182,7 +184,7 @@ def test_an_answer_that_raised_says_so(tmp_path: Path) -> None:
     [
         ('{"piece": 3}', "names no piece"),
         ("[]", "names no piece"),
-        ('{"piece": "lab1.layer_bytes", "x": NaN}', "which is no number of JSON"),
+        ('{"piece": "lab1.layer_bytes", "x": NaN}', "which is not a JSON number"),
         ("{", "cannot be read"),
         ('{"schema": 1, "piece": "lab1.layer_bytes", "defined": null, "outcomes": []}', "it has no command stream"),
         ('{"schema": 1, "piece": "lab3.gate", "defined": null, "outcomes": [{}]}', "cannot be replayed"),

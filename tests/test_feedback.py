@@ -15,6 +15,7 @@ from tests.answer_bank import SOURCES, answers, checks_of, run
 from tests.feedback import html, lab, marked, page
 from tests.html_rules import PageReader, active, loaded
 from tests.notebooks import SOLUTIONS, mark, read, released, submission, text
+from tests.sample import sampled
 from xinfer_lab.course.feedback.formulas import mathml
 from xinfer_lab.course.feedback.page import Points
 from xinfer_lab.course.feedback.safe import LONGEST, code, cut, markdown
@@ -66,7 +67,7 @@ def test_no_hidden_test_and_no_answer_of_the_course_is_on_a_page_of_any_lab(sour
         if mark(cell).get("grade") and not mark(cell).get("solution"):
             cell.source = theirs[cell["id"]]
     shown = html(which, notebook)
-    for secret in ("HIDDEN TESTS", "seed=None", "BEGIN SOLUTION", "from xinfer_lab.grading.truth"):
+    for secret in ("HIDDEN TESTS", "seed=None", "BEGIN SOLUTION", "from xinfer_lab.grading.judges"):
         assert secret not in shown
     if not filled:
         given = "\n".join(text(cell) for cell in read(released(source))["cells"])
@@ -88,7 +89,7 @@ def test_a_page_of_any_lab_loads_nothing_and_runs_nothing(source: Path) -> None:
     assert policy.startswith("default-src 'none'; img-src data:;")
 
 
-@pytest.mark.parametrize("name", sorted(SOURCES))
+@pytest.mark.parametrize("name", sampled(sorted(SOURCES)))
 def test_the_reason_for_each_kind_of_wrong_answer_of_the_bank_is_on_the_page(name: str) -> None:
     """One wrong answer for each function, all in one notebook's page."""
     which = lab(SOURCES[name].parent.name)
@@ -175,7 +176,7 @@ def test_points_that_a_person_changed_say_so() -> None:
     notebook = marked(lab(LAB), submission(SOLUTIONS[0]), {PIECE: failed("x")})
     shown = page(lab(LAB), notebook, {PIECE: Points(3, 3, 0.0, 3.0)})
     piece = next(piece for piece in shown.pieces if piece.name == "lab1.x")
-    assert piece.remark == "A person set these points to 3; marking gave 0." and piece.kind == "full"
+    assert piece.remark == "Your instructor set these points to 3; marking gave 0." and piece.kind == "full"
 
 
 @pytest.mark.parametrize(
@@ -183,8 +184,8 @@ def test_points_that_a_person_changed_say_so() -> None:
     [
         (Points(0, 3), "not read yet", "– of 3", "are not in the sum yet"),
         (Points(0, 3, 0.0), "no answer", "0 of 3", "there is no answer to read"),
-        (Points(0, 3, None, 0.0), "read by a person", "0 of 3", "No comment was left"),
-        (Points(3, 3, None, 3.0), "read by a person", "3 of 3", ""),
+        (Points(0, 3, None, 0.0), "read by your instructor", "0 of 3", "No comment was left"),
+        (Points(3, 3, None, 3.0), "read by your instructor", "3 of 3", ""),
     ],
 )
 def test_a_written_answer_says_where_it_stands(points: Points, status: str, score: str, words: str) -> None:
@@ -245,14 +246,11 @@ def test_a_notebook_of_another_release_is_refused_with_what_to_do() -> None:
 
 
 def test_only_pictures_out_of_the_notebook_are_shown() -> None:
-    picture = {
-        "a.png": {"image/png": "iVBORw0KGgo="},
-        "b.svg": {"image/svg+xml": "<svg/>"},
-        "c.png": {"image/png": "no, never"},
-    }
+    picture = {"a.png": {"image/png": "iVBORw0KGgo="}, "b.svg": {"image/svg+xml": "<svg onload=alert(1) />"}}
     shown = markdown("![one](attachment:a.png) ![two](attachment:b.svg) ![three](attachment:c.png)", picture)
-    assert shown.count("<img") == 1 and 'alt="one"' in shown and "data:image/png;base64,iVBORw0KGgo=" in shown
-    assert "[picture left out: two]" in shown and "[picture left out: three]" in shown
+    assert 'alt="one"' in shown and "data:image/png;base64,iVBORw0KGgo=" in shown
+    assert 'src="data:image/svg+xml;base64,' in shown and "onload" not in shown
+    assert "[picture left out: three]" in shown and "[picture left out: y]" in markdown("![y](//evil.example/y.png)")
 
 
 def test_formulas_are_set_as_mathml() -> None:
@@ -270,7 +268,7 @@ def test_a_formula_that_cannot_be_set_is_shown_as_it_was_written(formula: str) -
 
 @given(st.text(max_size=300))
 def test_any_text_stays_text(words: str) -> None:
-    for shown in (markdown(words), code(words), mathml(words, display=True)):
+    for shown in (markdown(words), code(words), markdown(f"$${words}$$")):
         read_back = PageReader(shown)
         assert active(read_back) == [] and loaded(read_back) == []
 
@@ -287,10 +285,6 @@ def test_what_is_cut_keeps_its_beginning(words: str, most: int) -> None:
     assert len(shown) <= most + 60
     if len(words) <= most:
         assert "characters in all" not in shown or "characters in all" in words
-
-
-def test_terminal_colours_and_marks_that_turn_text_are_gone() -> None:
-    assert cut("\x1b[31mred\x1b[0m \u202etxt") == "red \ufffdtxt"
 
 
 def test_a_long_text_is_shown_as_it_is() -> None:

@@ -259,7 +259,7 @@ def test_two_copies_a_layer_not_one_for_each_tensor(models: Models) -> None:
     assert len(running) == 2 * run.uploads
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     layers=st.integers(3, 9),
     pool=st.integers(1, 10),

@@ -103,7 +103,7 @@ def test_a_line_of_pythons_own_library_is_no_line_of_a_student() -> None:
         json.loads("{")
     except ValueError as error:
         assert error.__traceback__ is not None
-        line = raised_at(error.__traceback__.tb_next, 3)
+        line = raised_at(error.__traceback__.tb_next)
     assert line is None
 
 

@@ -11,12 +11,12 @@ from tests.answer_bank import answers, run
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.records import Copy, HostWrite, Source, Span
 from xinfer_lab.device.stream import CommandStream
-from xinfer_lab.grading.clinic import admit
 from xinfer_lab.grading.programs.model_case import ModelCase
-from xinfer_lab.grading.programs.provenance import read_program
+from xinfer_lab.grading.programs.provenance import read_provenance
+from xinfer_lab.labs.lab4.given.clinic import admit
+from xinfer_lab.labs.lab4.given.stepped import step_ring
+from xinfer_lab.labs.lab4.given.tracked_ring import TrackedRing
 from xinfer_lab.residency.errors import LayerOrderError
-from xinfer_lab.residency.stepped import step_ring
-from xinfer_lab.residency.tracked_ring import TrackedRing
 
 BROKEN = {answer.function: answer for answer in answers("wrong") if answer.path.stem == "as_it_came"}
 MENDED = {
@@ -25,7 +25,7 @@ MENDED = {
 
 
 def chart_of(answer, function):  # type: ignore[no-untyped-def]
-    return admit(run(answer)[function], spare=1 if function == "mid_call" else 0)
+    return admit(run(answer)[function], spare=int(function in ("ordering", "mid_call")))
 
 
 @pytest.mark.parametrize("function", sorted(MENDED))
@@ -129,5 +129,5 @@ def test_what_was_uploaded_is_known_where_a_copy_within_device_memory_took_it() 
         Copy(queue="copy", dst=Span("pad", 0, 64), src=Span("heap", 0, 64), call=1),
         Copy(queue="direct", dst=Span("work", 128, 32), src=Span("pad", 32, 32), call=2),
     ]
-    program = read_program(CommandStream(records))
+    program = read_provenance(CommandStream(records))
     assert [(upload.record, upload.layer, upload.dst.buffer) for upload in program.uploads] == [(1, 2, "pad")]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 import gc
 import random
+import signal
 import sys
+import threading
 import time
 import warnings
 import weakref
@@ -14,9 +18,12 @@ from dataclasses import replace
 
 import pytest
 
-from xinfer_lab.grading.denial import DeniedModule, denied_reference, deny
+from tests.answer_bank import notebook
+from xinfer_lab.grading.denial import Allowed, DeniedModule, NotAllowed, denied_reference, deny
 from xinfer_lab.grading.guard import AnswerTimeout, time_limit
-from xinfer_lab.grading.piece import Case, Question
+from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.question import Question
+from xinfer_lab.grading.rooms import LABS, allowed_in
 
 DOUBLE = Question(
     "lab0.double",
@@ -103,66 +110,111 @@ def test_a_sleeping_answer_is_stopped_too() -> None:
         time.sleep(60)
 
 
-class Spends:
-    """Takes 0.4 s of processor time where an exception goes no further: in what the collector calls, where an
-    object is let go, and in a weak dictionary's clean-up.
-    """
+class Swallows:
+    """Ways to never end, though whatever is raised there goes no further."""
 
-    def __init__(self) -> None:
-        self.until = time.process_time() + 0.4
-
-    def __call__(self, *_: object) -> None:
-        while time.process_time() < self.until:
-            pass
-
-    def in_a_callback(self) -> None:
-        gc.callbacks.append(spends := lambda *_: self())
-        try:
-            gc.collect()
-        finally:
-            gc.callbacks.remove(spends)
-
-    def in_a_finalizer(self) -> None:
-        class Finalized:
-            def __del__(_) -> None:
-                self()
-
-        Finalized()
-
-    def in_a_weak_dictionary(self) -> None:
-        key = type("Key", (), {})()
-        kept = weakref.WeakKeyDictionary({key: type("Value", (), {"__del__": self})()})
-        del key
-        assert not kept
-
-
-@pytest.mark.parametrize("place", [Spends.in_a_callback, Spends.in_a_finalizer, Spends.in_a_weak_dictionary])
-def test_a_limit_that_runs_out_where_an_exception_would_be_swallowed_stops_what_comes_next(
-    place: Callable[[Spends], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    swallowed: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", swallowed.append)
-    with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=0.05):
-        place(Spends())
+    def catches_everything() -> None:
         while True:
-            pass
-    assert swallowed == []
+            with contextlib.suppress(BaseException):
+                while True:
+                    pass
 
+    def catches_everything_while_it_sleeps() -> None:
+        while True:
+            try:
+                time.sleep(60)
+            except BaseException:
+                continue
 
-def test_a_finalizer_of_an_answers_own_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Endless:
-        def __del__(self) -> None:
+    def catches_it_on_every_floor() -> None:
+        while True:
+            try:
+                Swallows.catches_everything()
+            except BaseException:
+                Swallows.catches_everything()
+
+    def calls_itself_when_caught() -> None:
+        try:
             while True:
                 pass
+        except BaseException:
+            Swallows.calls_itself_when_caught()
+        finally:
+            Swallows.calls_itself_when_caught()
 
-    swallowed: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", swallowed.append)
-    monkeypatch.setattr("xinfer_lab.grading.guard.PATIENCE", 2)
-    with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=0.05):
-        Endless()
+    def calls_back_while_garbage_is_collected() -> None:
+        gc.callbacks.append(endless := lambda *_: Swallows.catches_nothing())
+        try:
+            while True:
+                gc.collect()
+        finally:
+            gc.callbacks.remove(endless)
+
+    def calls_back_for_a_weak_reference() -> None:
+        while True:
+            target = type("Target", (), {})()
+            kept = weakref.ref(target, lambda _: Swallows.catches_nothing())
+            del target
+            assert kept() is None
+
+    def finalizes() -> None:
+        class Endless:
+            def __del__(self) -> None:
+                Swallows.catches_everything()
+
+        while True:
+            Endless()
+
+    def catches_nothing() -> None:
         while True:
             pass
-    assert len(swallowed) == 1
+
+
+@pytest.mark.parametrize("ends", [way for name, way in vars(Swallows).items() if not name.startswith("_")])
+def test_an_answer_is_stopped_wherever_the_interrupt_is_swallowed(
+    ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch, small_heap: None
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    monkeypatch.setattr("xinfer_lab.grading.guard.PAUSE", 0.05)
+    with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=0.05, wall_seconds=0.2):
+        ends()
+    assert told == [], "an interrupt that was swallowed is no news"
+
+
+def test_what_cleans_up_can_finish_before_it_is_interrupted_again() -> None:
+    cleaned = []
+    with pytest.raises(AnswerTimeout), time_limit(cpu_seconds=0.05):
+        try:
+            while True:
+                pass
+        finally:
+            cleaned.append(sum(range(1_000_000)))
+    assert cleaned
+
+
+def test_what_was_put_in_place_for_the_block_is_gone_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook, sys.gettrace(), threading.active_count()
+    monkeypatch.setattr("xinfer_lab.grading.guard.PAUSE", 0.05)
+
+    def answer(x: object) -> None:
+        Swallows.catches_everything()
+
+    outcomes(answer, question=replace(DOUBLE, cpu_seconds=0.05))
+    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook, sys.gettrace(), threading.active_count()) == before
+
+
+def test_what_else_python_cannot_raise_is_told_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_type))
+
+    class Fails:
+        def __del__(self) -> None:
+            raise ZeroDivisionError
+
+    with time_limit(cpu_seconds=5):
+        Fails()
+    assert told == [ZeroDivisionError]
 
 
 def test_what_ends_in_time_is_left_alone() -> None:
@@ -211,11 +263,14 @@ def test_a_denied_child_is_not_found_on_its_loaded_parent() -> None:
 
 def test_no_answer_may_ask_what_is_right() -> None:
     def answer(x: object) -> object:
-        from xinfer_lab.grading.truth import judge_of
+        from xinfer_lab.grading.judges import judge_of
 
         return judge_of("lab1.layer_bytes")
 
     assert outcomes(answer)[0]["raised"]["type"] == "DeniedModule"
+
+
+ALLOWED = Allowed(("xinfer_lab.device",))
 
 
 def answer_from(source: str, name: str = "answer") -> object:
@@ -240,9 +295,68 @@ def test_an_answer_built_from_a_denied_module_is_told_so(source: str) -> None:
     assert outcomes(answer)[0]["raised"]["type"] == DeniedModule.__name__
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\ndef answer(x):\n    return os.getpid()",
+        "from os import getpid\ndef answer(x):\n    return getpid()",
+        "import xml.dom.minidom as m\ndef answer(x):\n    return m.parse(x)",
+        "from colorsys import rgb_to_hls as answer",
+        "class answer(__import__('ast').NodeVisitor):\n    pass",
+    ],
+)
+def test_what_a_lab_does_not_allow_is_told_with_what_it_does(source: str) -> None:
+    refused = denied_reference(answer_from(source), [], ALLOWED)
+    assert isinstance(refused, NotAllowed) and "may not be used in an answer" in str(refused)
+    assert "math" in str(refused) and "xinfer_lab.device" in str(refused)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import os",
+        "import importlib.util",
+        "from sys import modules",
+        "import math, gc",
+        "from xinfer_lab import paging",
+        "from xinfer_lab.labs.lab3.parts import neighbours",
+        "import transformers",
+        "import torch.hub",
+    ],
+)
+def test_code_of_a_notebook_imports_what_its_lab_allows_alone(line: str) -> None:
+    import xinfer_lab.paging  # noqa: F401
+
+    with deny([], ALLOWED):
+        with pytest.raises(NotAllowed):
+            exec(line, {"__name__": "__main__"})
+        exec(line.replace("transformers", "json").replace("torch.hub", "json"), {"__name__": "a library"})
+        exec(
+            "import math, torch.nn\nfrom xinfer_lab import device\nimport xinfer_lab.device.fence",
+            {"__name__": "__main__"},
+        )
+    exec(line.replace("transformers", "json").replace("torch.hub", "json"), {"__name__": "__main__"})
+
+
+SHOWN = {"xinfer_lab.engine.speak"}
+"""For a cell of the notebook's own, at its end. It runs the answers, so no answer may use it."""
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_what_a_notebook_imports_is_allowed_in_its_lab_or_denied_to_its_pieces(lab: str) -> None:
+    allowed = allowed_in(f"{lab}.gate")
+    assert allowed is not None
+    for cell in notebook(lab):
+        for node in ast.walk(ast.parse(cell["source"])):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", [])]
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                asked = set(names) - SHOWN
+                assert [name for name in asked if name not in allowed and not allowed.leads_to(name)] == []
+
+
 def test_an_innocent_answer_is_not_suspected() -> None:
     answer = answer_from("import json, math\ndef answer(x):\n    return json.dumps(math.prod([x]))")
-    assert denied_reference(answer, ["colorsys"]) is None
+    assert denied_reference(answer, ["colorsys"], ALLOWED) is None
 
 
 def test_the_same_seed_draws_the_same_cases() -> None:

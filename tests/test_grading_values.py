@@ -53,8 +53,8 @@ def test_a_tuple_is_a_list_and_a_numpy_integer_an_int() -> None:
 
 
 def test_what_has_no_form_here_is_carried_by_its_type_and_name() -> None:
-    found = decode(encode(torch.tensor(3)))
-    assert isinstance(found, Opaque) and found.type == "torch.Tensor" and "tensor(3)" in found.text
+    found = decode(encode(torch.tensor([3])))
+    assert isinstance(found, Opaque) and found.type == "torch.Tensor" and "tensor([3])" in found.text
 
 
 class Unshowable:

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xinfer_lab.grading import examine, find_piece, pieces_of
-from xinfer_lab.grading.catalog import LABS
-from xinfer_lab.grading.piece import Case, Question
+from xinfer_lab.grading.judges import judge_of
+from xinfer_lab.grading.piece import Case
+from xinfer_lab.grading.question import Question
 from xinfer_lab.grading.report import Drawing, Misconception, Report
-from xinfer_lab.grading.truth import judge_of
-from xinfer_lab.grading.verify import Judge, Refuses, WrongModel, first_difference, verify_values
+from xinfer_lab.grading.rooms import LABS
+from xinfer_lab.grading.verify_values import Judge, Refuses, WrongModel, first_difference, verify_values
 
 JUDGE = Judge(
     truth=lambda inputs: inputs["x"] * 2 if inputs["x"] >= 0 else Refuses("ValueError", "x is below 0"),
@@ -91,8 +92,11 @@ def test_a_value_of_another_type_is_not_right_and_is_told_so(value: Any, words: 
     assert not report.passed and words in str(report)
 
 
+BY = {"by": "answer", "stated": True}
+
+
 def raised(kind: str, *bases: str, args: list | None = None) -> dict:
-    return {"raised": {"type": kind, "bases": [kind, *bases], "message": "no", "args": args or []}, "line": None}
+    return {"raised": {"type": kind, "bases": [kind, *bases], "message": "no", "args": args or [], **BY}, "line": None}
 
 
 def one(outcome: dict) -> dict:
@@ -154,8 +158,8 @@ RIGHT = data(4, 6, 10)
         lambda d: d["outcomes"][0].update(passed=True),
         lambda d: d["outcomes"][0].update(raised=raised("ValueError")["raised"]),
         lambda d: d["outcomes"].__setitem__(0, {"raised": {"type": "ValueError"}}),
-        lambda d: d["outcomes"].__setitem__(0, {"raised": {"type": 1, "bases": [], "message": "", "args": []}}),
-        lambda d: d["outcomes"].__setitem__(0, {"raised": {"type": "E", "bases": [[]], "message": "", "args": []}}),
+        lambda d: d["outcomes"].__setitem__(0, {"raised": {"type": 1, "bases": [], "message": "", "args": [], **BY}}),
+        lambda d: d["outcomes"].__setitem__(0, {"raised": raised("E")["raised"] | {"bases": [[]]}}),
         lambda d: d["outcomes"].__setitem__(0, {"returned": 4, "observed": 3}),
         lambda d: d["outcomes"].__setitem__(0, {"returned": 4, "line": {"number": True, "text": ""}}),
         lambda d: d["outcomes"].__setitem__(0, {"returned": {"$": "code", "text": "1"}}),
@@ -239,7 +243,7 @@ def test_truth_is_not_loaded_by_recording() -> None:
         "import sys; from xinfer_lab.grading import find_piece; piece = find_piece('lab1.kv_cache_bytes');"
         "from xinfer_lab.grading.piece import Case;"
         "piece.record(lambda *a: 1, [Case('', {'config': {}, 'context': 1, 'batch': 1})]);"
-        "wrong = ('torch', 'xinfer_lab.grading.truth', 'xinfer_lab.qwen2');"
+        "wrong = ('torch', 'xinfer_lab.grading.judges', 'xinfer_lab.qwen2');"
         "loaded = [name for name in sys.modules if name.startswith(wrong)];"
         "sys.exit(str(loaded) if loaded else 0)"
     )
@@ -298,8 +302,8 @@ def test_a_failing_checks_picture_is_shown_in_a_notebook(monkeypatch: pytest.Mon
 
 def test_what_a_passed_program_is_told_may_depend_on_how_all_its_cases_were_run() -> None:
     from xinfer_lab.grading.catalog import find_piece
-    from xinfer_lab.grading.programs.verify import ProgramJudge, verify_program
-    from xinfer_lab.grading.questions.lab3_parts import neighbours
+    from xinfer_lab.grading.programs.verify_program import ProgramJudge, verify_program
+    from xinfer_lab.labs.lab3.parts import neighbours
 
     piece = find_piece("lab3.release")
     cases = piece.draw(1)[:2]
@@ -311,8 +315,8 @@ def test_what_a_passed_program_is_told_may_depend_on_how_all_its_cases_were_run(
 
 def test_pieces_that_judge_the_same_run_share_what_is_known_of_it_and_no_other_run_does() -> None:
     from xinfer_lab.grading.catalog import find_piece
-    from xinfer_lab.grading.programs.verify import read_evidence
-    from xinfer_lab.grading.questions.lab3_parts import neighbours
+    from xinfer_lab.grading.programs.verify_program import read_evidence
+    from xinfer_lab.labs.lab3.parts import neighbours
 
     piece, judges = find_piece("lab3.release"), [judge_of("lab3.release"), judge_of("lab3.gate")]
     one, two = cases = piece.draw(1)[:2]
@@ -334,7 +338,7 @@ def test_pieces_that_judge_the_same_run_share_what_is_known_of_it_and_no_other_r
 )
 def test_a_recording_nested_too_deeply_to_be_read_is_said_to_be_so(place: str, levels: int, words: str) -> None:
     from xinfer_lab.grading.catalog import find_piece
-    from xinfer_lab.grading.questions.lab3_parts import neighbours
+    from xinfer_lab.labs.lab3.parts import neighbours
 
     piece = find_piece("lab3.release")
     cases = piece.draw(1)[:1]
@@ -342,7 +346,7 @@ def test_a_recording_nested_too_deeply_to_be_read_is_said_to_be_so(place: str, l
     nested: list[Any] = []
     for _ in range(levels):
         nested = [nested]
-    raised = {"type": "ValueError", "bases": [], "message": "", "args": nested}
+    raised = {"type": "ValueError", "bases": [], "message": "", "args": nested, **BY}
     data["outcomes"][0][place] = nested if place == "calls" else raised
     report = piece.verify(cases, data)
     assert not report.passed and words in report.headline

@@ -31,9 +31,9 @@ def test_a_wrong_byte_order_is_named_whether_or_not_n_was_checked(answer: str) -
 
 
 def test_hostile_observations_name_no_cause_and_never_raise() -> None:
+    from xinfer_lab.grading.judges import judge_of
     from xinfer_lab.grading.piece import Case
-    from xinfer_lab.grading.truth import judge_of
-    from xinfer_lab.grading.verify import verify_values
+    from xinfer_lab.grading.verify_values import verify_values
 
     case = Case("a file", {"file": {"claimed": 2, "text": b"{}", "size": 10}})
     for requests in (None, 7, [], [[]], [["a", 1]], [[1]], [None], "reads", {"a": 1}):
@@ -52,7 +52,7 @@ def test_pairs_are_shown_as_the_tuples_that_were_asked_for() -> None:
 
 
 def test_a_list_in_place_of_a_tuple_is_still_right_and_an_extra_item_is_not() -> None:
-    from xinfer_lab.grading.verify import equal, first_difference
+    from xinfer_lab.grading.verify_values import equal, first_difference
 
     assert first_difference({"w": (1, 2)}, {"w": [1, 2]}) is None
     assert first_difference([(1, 2)], [[1, 2], [3, 4]]) is not None

@@ -6,6 +6,7 @@ import inspect
 import io
 import re
 from contextlib import redirect_stdout
+from importlib import import_module
 from itertools import combinations, pairwise
 from random import Random
 from typing import Any
@@ -19,17 +20,17 @@ from tests.notebooks import SOLUTIONS, read, text
 from tools.lab5_pictures import ALL_NAMES, ALL_SIZES, ALL_USES, DIALS, SCAN, explored
 from xinfer_lab.grading import examine, find_piece, pieces_of
 from xinfer_lab.grading.check import examine_on
-from xinfer_lab.grading.page_trial import PATTERNS, try_pool, uses_of
-from xinfer_lab.grading.piece import Question
-from xinfer_lab.grading.questions.lab5_parts import PARTS, neighbours
-from xinfer_lab.grading.questions.lab5_policy import play_policy
-from xinfer_lab.grading.questions.lab5_table import play_table
-from xinfer_lab.grading.truth import judge_of
-from xinfer_lab.grading.truth.lab5_clock import Dial
-from xinfer_lab.grading.verify import equal
+from xinfer_lab.grading.judges import judge_of
+from xinfer_lab.grading.question import Question
+from xinfer_lab.grading.verify_values import equal
+from xinfer_lab.labs.lab5.given.replacement import compare_policies, count_hits, cyclic_bound, cyclic_scan
+from xinfer_lab.labs.lab5.judge.clock import Dial
+from xinfer_lab.labs.lab5.page_trial import PATTERNS, try_pool, uses_of
+from xinfer_lab.labs.lab5.parts import PARTS, neighbours
+from xinfer_lab.labs.lab5.policy import play_policy
+from xinfer_lab.labs.lab5.table import play_table
 from xinfer_lab.paging.errors import PageError, PoolFull
 from xinfer_lab.paging.policy import open_policy
-from xinfer_lab.paging.replacement import compare_policies, count_hits, cyclic_bound, cyclic_scan
 
 (SOURCE,) = (path for path in SOLUTIONS if path.parent.name.startswith("lab5"))
 CELLS = {cell["id"]: text(cell) for cell in read(SOURCE)["cells"]}
@@ -64,14 +65,18 @@ def test_whatever_is_drawn_every_wrong_idea_is_told_from_the_truth_and_from_ever
     for seed in (0, 1, 2, 3):
         inputs = [case.inputs for case in question(name).draw(seed)]
         ideas = {"the truth": [judge.truth(one) for one in inputs]}
-        ideas |= {idea.name: [idea.model(one) for one in inputs] for idea in judge.wrong}
+        ideas |= {idea.name: [idea.model(one) for one in inputs] for idea in judge.wrong if idea.model}
         for (first, one), (second, two) in combinations(ideas.items(), 2):
             same = all(compare(a, b, "") is None for a, b in zip(one, two, strict=True))
             assert not same, f"seed {seed}: {first} and {second} are the same"
 
 
 def test_the_parts_that_stand_beside_an_answer_are_right_themselves() -> None:
-    parts = neighbours("")
+    # Their refusals count as an answer's do only where they are no lines of the package.
+    parts: dict[str, Any] = {"__name__": "__main__"}
+    for module in ("table", "clock"):
+        source = inspect.getsource(import_module(f"xinfer_lab.labs.lab5.parts.{module}"))
+        exec(compile(source, f"<{module}>", "exec"), parts)
     for name, part in (
         ("table", "PageTable"),
         ("table_refuses", "PageTable"),
@@ -85,14 +90,14 @@ def test_the_parts_that_stand_beside_an_answer_are_right_themselves() -> None:
 
 def test_a_piece_has_all_parts_beside_it_but_its_own() -> None:
     assert set(neighbours("clock")) == set(PARTS.values()) - {"Clock"}
-    package = "xinfer_lab.grading.questions.lab5_parts"
+    package = "xinfer_lab.labs.lab5.parts"
     for name in ("prefetch", "acquire", "release", "evict"):
         assert {part for part in PARTS if f"{package}.{part}" in find_piece(f"lab5.{name}").denied_modules} == {name}
 
 
 def test_what_is_given_no_part_is_recorded_in_the_process_of_the_gate() -> None:
     denied = find_piece("lab5.gate").denied_modules
-    assert "xinfer_lab.grading.questions.lab5_parts" in denied
+    assert "xinfer_lab.labs.lab5.parts" in denied
     assert all(piece.denied_modules == denied for piece in pieces_of("lab5") if isinstance(piece, Question))
 
 
@@ -163,10 +168,11 @@ def test_a_refusal_says_why_and_which_calls_came_before(answers: dict[str, Any])
         self.entries[page].pins += 1
 
     report = examine("lab5.table_refuses", type("Lax", (answers["PageTable"],), {"pin": pin}))
-    page = question("table_refuses").draw(0)[3].inputs["calls"][0][1]
-    assert not report.passed and report.headline == f"pin({page}) has to be refused."
-    assert report.expected == f"PageError, because page {page} is IN_HOST: its bytes are not there"
-    assert report.got == "done" and report.where and report.where.endswith(f"at pin({page})")
+    found = re.fullmatch(r"pin\((\d+)\) has to be refused\.", report.headline)
+    assert not report.passed and found
+    page = found[1]
+    assert report.expected and report.expected.startswith(f"PageError, because page {page} is ")
+    assert report.got == "done" and report.where and report.where.endswith(f"pin({page})")
     assert report.line and report.line.endswith("def pin(self: Any, page: int) -> None:")
 
 
@@ -210,7 +216,9 @@ def test_a_recording_of_a_table_is_not_believed_whatever_is_in_it(answers: dict[
 @pytest.mark.parametrize("seed", range(8))
 def test_every_draw_binds_pages_to_their_own_frames_and_refuses_for_written_ones(seed: int) -> None:
     asked: set[tuple[str, str, bool]] = set()
-    for case in question("table_refuses").draw(seed)[:-1]:  # the last one has no order
+    for case in question("table_refuses").draw(seed):
+        if "in no order" in case.label or "in order" in case.label:
+            continue
         before: dict[str, str] = {}
         for step in judge_of("lab5.table_refuses").truth(case.inputs):
             name, page, *frame = re.findall(r"\w+", step["call"])
@@ -258,8 +266,7 @@ def test_what_a_policy_hears_shows_in_the_same_case_of_every_draw(seed: int, hea
     begins = '    """See Lab 5."""\n'
     source = source.replace(old, new, 1).replace(begins, f"{begins}    begun = len(pool.device.stream)\n")
     piece = find_piece(f"lab5.{part}")
-    case = piece.draw(seed)[-1]
-    assert case.label.startswith("second chances")
+    (case,) = (case for case in piece.draw(seed) if case.label.startswith("second chances"))
     reports = []
     for code in (inspect.getsource(neighbours("")[part]), source):
         names: dict[str, Any] = {"PoolFull": PoolFull}

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from tests.answer_bank import given_and_answers
 from tests.notebooks import SOLUTIONS, read, text
 from xinfer_lab.grading import examine, find_piece, pieces_of
+from xinfer_lab.grading.judges import judge_of
 from xinfer_lab.grading.piece import Case, cases_from_data, cases_to_data
-from xinfer_lab.grading.programs.planned_case import PlannedCase, needs_of
-from xinfer_lab.grading.questions.lab6 import plan_of
-from xinfer_lab.grading.race import race
-from xinfer_lab.grading.race_line import RaceLine, find_lines
-from xinfer_lab.grading.truth import judge_of
-from xinfer_lab.grading.truth.lab6_form import fewest_escapes, patterns, read_form
-from xinfer_lab.grading.truth.lab6_plan import gaps
-from xinfer_lab.grading.truth.lab6_race import RaceCase, best_of, score_of
+from xinfer_lab.labs.lab6.given.race import race
+from xinfer_lab.labs.lab6.judge.form import fewest_escapes, patterns, read_form
+from xinfer_lab.labs.lab6.judge.plan import gaps
+from xinfer_lab.labs.lab6.judge.race import RaceCase, best_of, score_of
+from xinfer_lab.labs.lab6.pieces import plan_of
+from xinfer_lab.labs.lab6.planned_case import PlannedCase, needs_of
+from xinfer_lab.labs.lab6.race_line import RaceLine, find_lines
 
 (SOURCE,) = (path for path in SOLUTIONS if path.parent.name.startswith("lab6"))
 
@@ -48,6 +48,11 @@ def raced(answers: dict[str, Any]) -> tuple[list[Case], dict[str, Any]]:
     return cases, json.loads(json.dumps(piece.record(answers["plan"], cases)))
 
 
+def run_by(cases: list[Case]) -> list[Case]:
+    """The ``cases`` for which a model is run; for the others the planner is asked alone."""
+    return [case for case in cases if "layers" in case.inputs]
+
+
 def verified(cases: list[Case], data: Any) -> Any:
     return find_piece("lab6.gate").verify(cases_from_data(cases_to_data(cases)), data)
 
@@ -65,7 +70,7 @@ def test_one_seed_draws_the_same_race_for_each_of_its_pieces() -> None:
 
 def test_a_race_has_cases_that_each_ask_for_another_decision() -> None:
     for seed in (0, 11):
-        best = [best_of(RaceCase.read(case.inputs)) for case in find_piece("lab6.gate").draw(seed)]
+        best = [best_of(RaceCase.read(case.inputs)) for case in run_by(find_piece("lab6.gate").draw(seed))]
         assert {one.form for one in best} == {"plain", "coded"}
         assert {one.host for one in best} == {"pinned", "staged"}
         assert {one.binds for one in best} == {"computing", "link", "memcpy"}
@@ -83,7 +88,7 @@ def test_the_instructors_plan_comes_within_a_tenth_of_the_bound(raced: tuple[lis
 def test_the_planner_is_told_what_the_package_plans_with() -> None:
     from xinfer_lab.residency.plan import Shape, make_plan
 
-    for case in find_piece("lab6.gate").draw(1):
+    for case in run_by(find_piece("lab6.gate").draw(1)):
         figures = {name: value for name, value in case.inputs.items() if name not in ("needs", "draw")}
         small = PlannedCase.of(figures)
         plan = make_plan(small.config, Shape(small.context, small.batch, small.prompt), small.memory)
@@ -299,7 +304,7 @@ def test_a_score_is_never_more_than_1_and_bound_over_time_else(raced: tuple[list
     from xinfer_lab.grading.programs.evidence import Evidence
 
     cases, data = raced
-    for case, outcome in zip(cases, data["outcomes"], strict=True):
+    for case, outcome in zip(run_by(cases), data["outcomes"], strict=False):
         stream = CommandStream.from_dict(outcome["stream"])
         assert 0.9 < score_of(Evidence(RaceCase.read(case.inputs), stream)) <= 1
 

@@ -104,6 +104,7 @@ def failing(name: str) -> dict[str, Report]:
     return {check: report for check, report in reports.items() if not report.passed}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("mechanism", "name"), ASKED)
 def test_the_wrong_mechanism_fails_and_every_report_on_it_names_what_is_missing(mechanism: str, name: str) -> None:
     reports = failing(name)

@@ -12,6 +12,8 @@ from tests.answer_bank import CHECK, Answer, answers, defines, functions_of
 from tests.nbgrader_course import LabCourse, lost
 from tests.notebooks import SOLUTIONS, Notebook, mark, read, submission, text
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 WRONG = {
     "lab2": ("StagingRing/wrong/never_waits", "SerialLayers/cheat/resident_source"),
     "lab3": ("wait_until_read/wrong/host_waits", "prefetch/cheat/uninitialised_memory"),

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.project import text
+from xinfer_lab.labs.lab5.given.replacement import compare_policies, count_hits, cyclic_bound, cyclic_scan
 from xinfer_lab.paging.belady import Belady
-from xinfer_lab.paging.clock import Clock
+from xinfer_lab.paging.clock_policy import Clock
 from xinfer_lab.paging.lru import LeastRecentlyUsed
 from xinfer_lab.paging.policy import POLICIES, open_policy
-from xinfer_lab.paging.replacement import compare_policies, count_hits, cyclic_bound, cyclic_scan
 
 
 def anybody(page: int) -> bool:

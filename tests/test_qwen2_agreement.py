@@ -3,16 +3,19 @@
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from tests.agreement import (
     STEPS,
     Case,
+    assert_close,
     assert_decode_agrees,
     assert_every_position_agrees,
     assert_same_generation,
     saved_and_read,
     tokens_of,
 )
+from xinfer_lab.qwen2 import Checkpoint, ReferenceModel, SyntheticSpec, write_checkpoint
 
 TOKENS = 21
 
@@ -107,3 +110,18 @@ def test_narrow_types_are_as_close_to_fp32_as_transformers_is(models):
             exact = theirs.float()(tokens).logits
             theirs.to(case.dtype)
         assert (own - exact).abs().mean() < 1.1 * (other - exact).abs().mean(), case
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_head_stored_in_a_tied_checkpoint_is_used_by_both(tmp_path, same):
+    directory = write_checkpoint(tmp_path / "tied", SyntheticSpec(layers=2, vocab=64, tied=True))
+    weights = load_file(directory / "model.safetensors")
+    embedding = weights["model.embed_tokens.weight"]
+    weights["lm_head.weight"] = embedding.clone() if same else embedding.flip(0).contiguous()
+    save_file(weights, directory / "model.safetensors", metadata={"format": "pt"})
+    tokens = torch.arange(9)[None] * 7
+    with Checkpoint.open(directory) as checkpoint:
+        ours = ReferenceModel(checkpoint, capacity=9).forward(tokens, positions=9)
+        assert checkpoint.config.tie_word_embeddings is same
+    with torch.inference_mode():
+        assert_close(ours, transformers.AutoModelForCausalLM.from_pretrained(directory).eval()(tokens).logits)

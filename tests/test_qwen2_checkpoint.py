@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from xinfer_lab.qwen2.checkpoint import Checkpoint, expected_shapes
-from xinfer_lab.qwen2.errors import CheckpointError, ConfigError
+from xinfer_lab.qwen2.errors import CheckpointError, ConfigError, ModelFileError
 from xinfer_lab.qwen2.synthetic import SyntheticSpec, write_checkpoint
 
 SMALL = SyntheticSpec(layers=2, hidden=16, heads=2, kv_heads=1, intermediate=24, vocab=32)
@@ -200,7 +200,9 @@ def test_a_file_that_is_no_weights_file(single):
 
 
 def test_a_directory_without_weights(single):
-    (single / "model.safetensors").unlink()
+    (single / "model.safetensors").rename(single / "pytorch_model.bin")
+    fails(single, "neither model.safetensors nor model.safetensors.index.json", "pytorch_model.bin is of a format")
+    (single / "pytorch_model.bin").unlink()
     fails(single, "neither model.safetensors nor model.safetensors.index.json")
 
 
@@ -230,7 +232,59 @@ def test_a_head_is_missed_unless_the_config_ties_it(single):
 
 def test_a_tied_model_may_store_its_head_all_the_same(single):
     reconfigure(single, tie_word_embeddings=True)
+    rewrite(single, lambda tensors: tensors.update({HEAD: tensors["model.embed_tokens.weight"].clone()}))
     assert Checkpoint.open(single).config.tie_word_embeddings
+
+
+@pytest.mark.parametrize("value", [1.0, float("nan")])
+def test_a_stored_head_of_other_values_is_run_whatever_the_config_says(single, value):
+    reconfigure(single, tie_word_embeddings=True)
+    rewrite(single, lambda tensors: tensors[HEAD][-1].fill_(value))
+    assert not Checkpoint.open(single).config.tie_word_embeddings
+
+
+def test_a_stored_head_of_another_shape_is_refused(single):
+    reconfigure(single, tie_word_embeddings=True)
+    rewrite(single, lambda tensors: tensors.update({HEAD: torch.zeros(31, 16)}))
+    fails(single, HEAD, "[32, 16]", "[31, 16]")
+
+
+def test_an_adapter_beside_the_weights_is_not_passed_over(single):
+    (single / "adapter_config.json").write_text("{}")
+    Checkpoint.open(single).close()
+    (single / "adapter_model.safetensors").touch()
+    fails(single, "adapter_config.json", "merge it into the model")
+
+
+@pytest.mark.parametrize(
+    "rename, other",
+    [
+        (lambda name: f"base_model.model.{name}", "base_model.model.model.embed_tokens.weight"),  # unmerged adapters
+        (lambda name: f"_orig_mod.{name}", "_orig_mod.model.embed_tokens.weight"),  # torch.compile
+        (lambda name: name.removeprefix("model."), "embed_tokens.weight"),  # saved without its head
+    ],
+)
+def test_weights_under_other_names_are_told_by_them(single, rename, other):
+    file = single / "model.safetensors"
+    save_file({rename(name): tensor for name, tensor in load_file(file).items()}, file)
+    fails(single, "model.embed_tokens.weight is missing", f"There is {other}: ")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_pointer_in_the_place_of_a_file_is_told_as_that(single, sharded, name):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 494032768\n"
+    for file in (single / name, sharded / "model.safetensors.index.json"):
+        file.write_text(pointer)
+        with pytest.raises(ModelFileError, match=rf"{file.name}: only a Git LFS pointer .*git lfs pull"):
+            Checkpoint.open(file.parent)
+
+
+def test_layers_that_no_file_has_are_missed_at_once(single):
+    reconfigure(single, num_hidden_layers=4096)
+    fails(single, "model.layers.2.input_layernorm.weight is missing", "4096 layers")
+    reconfigure(single, num_hidden_layers=2**31)
+    with pytest.raises(ConfigError, match=r"num_hidden_layers must be at most 4096, but is 2147483648"):
+        Checkpoint.open(single)
 
 
 def test_equal_weights_do_not_make_a_tie(single):

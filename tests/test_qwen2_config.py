@@ -147,7 +147,7 @@ def test_a_size_that_is_not_positive_is_named(name, value):
         ({"model_type": "llama"}, "model_type must be 'qwen2' or 'qwen2_moe', but is 'llama'"),
         ({"model_type": "qwen3_moe"}, "model_type must be 'qwen2' or 'qwen2_moe', but is 'qwen3_moe'"),
         ({"model_type": "qwen2_moe"}, "num_experts is missing"),
-        ({"hidden_act": "gelu"}, "hidden_act must be 'silu', but is 'gelu'"),
+        ({"hidden_act": "gelu"}, "hidden_act must be left out or \"silu\", but is 'gelu'"),
         ({"hidden_act": None}, "hidden_act"),
         ({"rope_scaling": {"type": "yarn", "factor": 4.0}}, "rope_scaling asks for rope type 'yarn'"),
         ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "rope type 'linear'"),
@@ -177,7 +177,7 @@ def test_a_size_that_is_not_positive_is_named(name, value):
         ({"dtype": 16}, "dtype must be one of"),
         ({"eos_token_id": "end"}, "eos_token_id must be a token id"),
         ({"eos_token_id": [1, -1]}, "eos_token_id"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config is set"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config must be left out or null"),
         ({"layer_types": ["full_attention"]}, "layer_types must name each of the 4 layers"),
         ({"layer_types": "full_attention"}, "layer_types must be a list of strings"),
         ({"layer_types": ["full_attention"] * 3 + ["linear_attention"]}, "'linear_attention'"),
@@ -217,6 +217,8 @@ def test_generation_config_decides_where_text_ends(tmp_path):
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [5, 6]}))
     assert Qwen2Config.from_file(tmp_path).eos_token_ids == (5, 6)
     (tmp_path / "generation_config.json").write_text("{}")
+    assert Qwen2Config.from_file(tmp_path).eos_token_ids == ()
+    (tmp_path / "generation_config.json").unlink()
     assert Qwen2Config.from_file(tmp_path).eos_token_ids == (7,)
 
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save, save_file
 from xinfer_lab.qwen2.errors import CheckpointError
 from xinfer_lab.qwen2.header import WEIGHT_DTYPES, read_header
 
-quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 """Each example writes over the one file of the test's directory, so examples may share that directory."""
 
 SHAPES = st.dictionaries(st.text("abc.", min_size=1, max_size=6), st.lists(st.integers(0, 4), max_size=3), max_size=5)

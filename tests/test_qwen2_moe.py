@@ -72,7 +72,7 @@ def test_a_dense_model_has_no_experts_whatever_its_config_says_beside():
         ({"mlp_only_layers": 3}, "mlp_only_layers must be a list of whole numbers, but is 3"),
         ({"mlp_only_layers": ["0"]}, "mlp_only_layers must be a list of whole numbers"),
         ({"norm_topk_prob": 1}, "norm_topk_prob must be true or false"),
-        ({"qkv_bias": False}, "qkv_bias must be true"),
+        ({"qkv_bias": False}, "qkv_bias must be left out or true"),
         ({"use_sliding_window": True, "sliding_window": 8}, "must state layer_types"),
         ({"hidden_act": "gelu"}, "hidden_act"),
     ],

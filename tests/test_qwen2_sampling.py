@@ -38,6 +38,18 @@ def test_temperature_divides_the_logits():
     assert draws(temperature=0.5) == pytest.approx((squared / squared.sum()).tolist(), abs=0.03)
 
 
+@pytest.mark.parametrize("temperature", [1e-40, 5e-324])
+def test_a_temperature_near_0_gives_the_most_likely(temperature):
+    assert draws(temperature=temperature) == [1, 0, 0, 0]
+    assert draws(temperature=1e308) == pytest.approx([0.25] * 4, abs=0.03)
+
+
+@pytest.mark.parametrize("values", [[math.inf, 0.0], [-math.inf, -math.inf]])
+def test_no_token_is_drawn_where_the_largest_logit_is_infinite(values):
+    with pytest.raises(ValueError, match="infinite"):
+        sample(torch.tensor([values]), temperature=1.0, generator=generator())
+
+
 def test_top_k_keeps_the_k_most_likely_and_of_equals_the_lower_ids():
     assert draws(top_k=2) == pytest.approx([5 / 7, 2 / 7, 0, 0], abs=0.03)
     assert draws(top_k=99) == draws()
@@ -47,6 +59,7 @@ def test_top_p_keeps_the_fewest_that_reach_p_and_always_one():
     assert draws(top_p=0.6) == pytest.approx([5 / 7, 2 / 7, 0, 0], abs=0.03)
     assert draws(top_p=0.05) == [1, 0, 0, 0]
     assert draws(top_p=1.0) == draws()
+    assert draws(top_p=5e-324) == [1, 0, 0, 0]
 
 
 def test_top_p_counts_what_top_k_left():

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 import transformers
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from xinfer_lab.qwen2.checkpoint import Checkpoint
@@ -230,3 +231,13 @@ def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "model").write_text("mine")
     with pytest.raises(CheckpointError, match="a directory was wanted"):
         write_checkpoint(tmp_path / "model", SMALL)
+
+
+def test_a_disk_that_is_full_leaves_nothing_and_is_named(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("xinfer_lab.qwen2.synthetic.save_file", full)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: cannot be written \(.*No space left"):
+        write_checkpoint(tmp_path / "model", SyntheticSpec())
+    assert list(tmp_path.iterdir()) == []

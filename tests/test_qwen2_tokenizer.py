@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models
 from tokenizers import Tokenizer as Backend
+from tokenizers.normalizers import NFC
 
 from xinfer_lab.qwen2.byte_vocabulary import character_of_byte
 from xinfer_lab.qwen2.errors import TokenizerError
@@ -47,7 +48,7 @@ def test_special_tokens_are_read_and_not_shown(tokenizer):
 @given(st.text(max_size=30))
 def test_text_comes_back(tokenizer, text):
     if "<" not in text:
-        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert tokenizer.decode(tokenizer.encode(text)) == NFC().normalize_str(text)
 
 
 @given(st.lists(st.integers(0, 300), max_size=12))
@@ -91,7 +92,7 @@ def test_a_missing_tokenizer_is_named(tmp_path):
 @pytest.mark.parametrize("content", ["", "{}", "[1", '{"model": 5}'])
 def test_a_damaged_tokenizer_is_named(tmp_path, content):
     (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json: not a tokenizer\.json"):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json: not (valid JSON|a tokenizer\.json)"):
         Tokenizer.open(tmp_path)
 
 

@@ -232,6 +232,7 @@ def test_the_statements_are_found() -> None:
     assert len([s for s in STATEMENTS if s.module is streaming]) == 5
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("statement", STATEMENTS, ids=str)
 def test_a_missing_statement_is_reported_the_same_under_every_schedule(coded: Coded, statement: Statement) -> None:
     cases = list(itertools.product(STREAMED, (announced, by_hand)))

@@ -18,6 +18,7 @@ from tests.mutants import Statement, statements, without
 from xinfer_lab.device.cuda import CudaDevice
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import EarlyWait, HazardError, OutOfDeviceMemory
+from xinfer_lab.device.graphs import GRAPH_MEMORY
 from xinfer_lab.device.timeline import Timeline, TimelineEvent
 from xinfer_lab.qwen2 import Checkpoint, Qwen2Config, SyntheticSpec, layer_layout
 from xinfer_lab.residency import serial, streaming
@@ -344,5 +345,7 @@ def test_peak_memory_is_the_plans(room: None, pool: int | None) -> None:
             model.forward(prompt[:, :1])
             measured = torch.cuda.max_memory_allocated() - before
             planned = device.memory.use().peak
+    # Graphs lie in memory of the driver's, which torch's allocator does not see.
+    planned -= GRAPH_MEMORY
     assert measured <= 1.02 * planned
     assert planned <= 1.02 * measured

@@ -81,7 +81,7 @@ def one_by_one(model: QwenModel) -> None:
 def by_hand(model: QwenModel) -> None:
     """A source used by hand: the host does not wait for its last layers before it closes it."""
     model.source.begin(1)
-    hidden = model._hidden.view(model.config.dtype, (1, 1, model.config.hidden_size))
+    hidden = model._state.begin((1, 1, model.config.hidden_size))
     for layer in range(LAYERS):
         weights = model.source.ensure(layer)
         with model.device.direct_queue.record() as commands:
@@ -331,6 +331,7 @@ def test_the_mutator_finds_the_statements() -> None:
         assert verbs <= {verb for owner, verb in found if owner is module}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("statement", STATEMENTS, ids=str)
 def test_a_missing_statement_is_reported_the_same_under_every_schedule(models: Models, statement: Statement) -> None:
     with without(statement):
@@ -409,6 +410,7 @@ def test_nothing_is_reported_of_pages_and_nothing_is_in_flight_at_the_end(models
     assert page_verdict(models, case, "random(9)") == ()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("statement", PAGES, ids=str)
 def test_a_missing_statement_of_pages_is_reported_the_same_under_every_schedule(
     models: Models, statement: Statement

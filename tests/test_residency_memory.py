@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.models import PROMPT, Models, assert_equal, tiny
+from tests.sample import sampled
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.errors import OutOfDeviceMemory, StreamError
 from xinfer_lab.device.gpu_spec import GPU_SPECS
@@ -253,7 +254,7 @@ def mapped(maps: list[weakref.ref]) -> int:
     return sum(reference() is not None for reference in maps)
 
 
-@pytest.mark.parametrize("kind", LOADS)
+@pytest.mark.parametrize("kind", sampled(LOADS))
 def test_files_are_mapped_while_they_are_read_and_not_longer(
     models: Models, maps: list[weakref.ref], kind: str
 ) -> None:

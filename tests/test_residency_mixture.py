@@ -16,6 +16,8 @@ from xinfer_lab.device.records import Dispatch, HostRead
 from xinfer_lab.device.replay import replay
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.qwen2 import Checkpoint, ConfigError, ReferenceModel, write_checkpoint
+from xinfer_lab.qwen2 import mixture as maths
+from xinfer_lab.qwen2.layout import aligned_elements
 from xinfer_lab.residency import mixture
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import Run, greedy_run
@@ -87,7 +89,7 @@ def test_layers_with_and_without_experts_can_follow_one_another(tmp_path: Path) 
 
 def test_only_chosen_experts_run_in_the_order_of_their_numbers_each_for_its_rows(paths: dict[str, Path]) -> None:
     device = EmulatedDevice()
-    run(paths["8 experts"], device=device)
+    run(paths["8 experts"], PROMPT.repeat(2, 1), device=device)
     called: dict[str, list[tuple[int, int]]] = {}
     order: list[str] = []
     for record in device.stream:
@@ -99,7 +101,7 @@ def test_only_chosen_experts_run_in_the_order_of_their_numbers_each_for_its_rows
             called[order[-1]].append((number, record.operands["rows"].shape[0]))
     assert len(order) == 3 * 4
     for index, calls in enumerate(called.values()):
-        tokens = 5 if index < 3 else 1
+        tokens = 2 * (5 if index < 3 else 1)
         assert [number for number, _ in calls] == sorted({number for number, _ in calls})
         assert sum(count for _, count in calls) == 2 * tokens
     assert len({tuple(number for number, _ in calls) for calls in called.values()}) > 3, "routing depends on the data"
@@ -107,7 +109,7 @@ def test_only_chosen_experts_run_in_the_order_of_their_numbers_each_for_its_rows
 
 def test_what_tokens_chose_is_in_the_stream_with_its_digest(paths: dict[str, Path]) -> None:
     device = EmulatedDevice()
-    run(paths["8 experts"], device=device)
+    run(paths["8 experts"], PROMPT.repeat(2, 1), device=device)
     reads = [r for r in device.stream if isinstance(r, HostRead) and r.src.buffer == "experts.out"]
     assert len(reads) == 3 * 4 and all(read.digest for read in reads)
 
@@ -120,6 +122,35 @@ def test_what_tokens_chose_is_in_the_stream_with_its_digest(paths: dict[str, Pat
     again(paths["8 experts"])
     with pytest.raises(ReplayMismatch, match=r"experts\.out"):
         again(paths["another seed"])
+
+
+def test_a_step_of_one_sequence_with_all_experts_there_needs_no_word_from_the_host(paths: dict[str, Path]) -> None:
+    device = EmulatedDevice()
+    run(paths["8 experts"], device=device)
+    steps = [record for record in device.stream if isinstance(record, Dispatch) and record.kernel == "experts"]
+    assert len(steps) == 3 * 3 and len({record.call for record in steps}) == 3 * 3
+    reads = [r for r in device.stream if isinstance(r, HostRead) and r.src.buffer == "experts.out"]
+    assert len(reads) == 3, "those of the prompt, a layer each"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_all_experts_of_a_row_at_once_are_its_experts_one_by_one(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    size, wide, count, chosen = 20, 28, 5, torch.tensor([0, 2, 3])
+    each = aligned_elements(size * wide, dtype.itemsize)
+    weights = torch.randn(count, 3 * each, generator=generator).to(dtype)
+    normed, mixed = (torch.randn(1, size, generator=generator).to(dtype) for _ in range(2))
+    scores = torch.rand(3, generator=generator).to(dtype)
+    found, right = mixed.clone(), mixed.clone()
+    maths.experts_of_row(normed, chosen, scores, weights, wide, found)
+    for place, number in enumerate(chosen.tolist()):
+        shapes = ((wide, size), (wide, size), (size, wide))
+        tensors = {
+            name: weights[number, part * each : part * each + size * wide].view(shape)
+            for part, (name, shape) in enumerate(zip(maths.EXPERT_TENSORS, shapes, strict=True))
+        }
+        maths.expert(normed, torch.tensor([0]), scores[place : place + 1], tensors, right)
+    assert torch.equal(found, right)
 
 
 def test_the_host_waits_for_the_router_and_for_nothing_else_in_a_layer() -> None:

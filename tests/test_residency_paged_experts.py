@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from tests.models import PROMPT, Models, assert_clean, assert_equal, tiny
 from tests.mutants import Statement, statements, without
 from xinfer_lab.device.emulated import EmulatedDevice
-from xinfer_lab.device.errors import DeviceError
+from xinfer_lab.device.errors import DeviceError, KernelError
 from xinfer_lab.device.ordering import Ordering
-from xinfer_lab.device.records import Copy, Dispatch
+from xinfer_lab.device.records import Copy, Dispatch, View
 from xinfer_lab.paging.statistics import PoolStatistics
 from xinfer_lab.qwen2 import Checkpoint, SyntheticSpec, expert_layout
 from xinfer_lab.residency import mixture, paged_experts
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import resident_layers
 from xinfer_lab.residency.mixture import GuessStatistics
+from xinfer_lab.residency.mixture_kernels import EXPERTS_TOGETHER
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.paged_experts import ExpertStatistics
 from xinfer_lab.residency.parity import Run, run_fixed
@@ -110,7 +111,14 @@ def brought(device: EmulatedDevice) -> list[str]:
 
 
 def called(device: EmulatedDevice) -> list[str]:
-    return [r.label.removeprefix("expert ") for r in device.stream if isinstance(r, Dispatch) and r.kernel == "expert"]
+    found = []
+    for record in device.stream:
+        if isinstance(record, Dispatch) and record.kernel == "expert":
+            found.append(record.label.removeprefix("expert "))
+        if isinstance(record, Dispatch) and record.kernel == "experts_together":
+            layer, chosen = record.label.removeprefix("experts ").split(": ")
+            found += [f"{layer},{expert}" for expert in chosen.split(", ")]
+    return found
 
 
 def test_on_demand_moves_chosen_experts_alone_each_once_where_all_fit(models: Models) -> None:
@@ -244,18 +252,19 @@ def test_a_pass_that_fails_leaves_experts_that_the_next_one_can_use(
         weights = CheckpointWeights(checkpoint)
         with QwenModel(weights, device, resident_layers(), context=16, make_experts=made) as model:
             first = model.forward(PROMPT)
-            before, calls = mixture.Mixture._run_expert, []
+            before, calls = mixture.Mixture._run_together, []
 
-            def failing(self, layer, choice, mixed):
+            def failing(self, layer, chosen, experts, mixed):
                 calls.append(layer)
                 if len(calls) == 2:
+                    self.experts.release_together(layer, chosen)
                     raise RuntimeError("as if it failed")
-                before(self, layer, choice, mixed)
+                before(self, layer, chosen, experts, mixed)
 
-            monkeypatch.setattr(mixture.Mixture, "_run_expert", failing)
+            monkeypatch.setattr(mixture.Mixture, "_run_together", failing)
             with pytest.raises(RuntimeError, match="as if it failed"):
                 model.forward(resident.tokens[1])
-            monkeypatch.setattr(mixture.Mixture, "_run_expert", before)
+            monkeypatch.setattr(mixture.Mixture, "_run_together", before)
             second = model.forward(resident.tokens[1])
         assert device.findings().hazards == ()
     assert_equal(resident, [first, second])
@@ -266,3 +275,29 @@ def test_a_fence_that_the_router_lacks_is_found(models: Models, statement: State
     resident = models.resident(SPEC, passes=1, context=16)
     with without(statement), EmulatedDevice(on_hazard="raise") as device, pytest.raises(DeviceError):
         paged(models, SPEC, device, resident.tokens, 8)
+
+
+def test_a_rows_experts_run_in_one_dispatch_where_the_pool_holds_them_and_one_by_one_where_not(models: Models) -> None:
+    resident = models.resident(SPEC, passes=4, context=16)
+    for room, kernel in ((32, "experts_together"), (2, "expert")):
+        with EmulatedDevice() as device:
+            found = paged(models, SPEC, device, resident.tokens, room)
+        assert_equal(resident, found.run)
+        first = next(
+            index for index, r in enumerate(device.stream) if isinstance(r, Dispatch) and r.kernel == "lm_head"
+        )
+        steps = {r.kernel for r in device.stream.records[first:] if isinstance(r, Dispatch) and "expert" in r.kernel}
+        assert steps == {kernel, "shared_expert"}
+
+
+def test_experts_that_are_not_laid_out_alike_are_refused() -> None:
+    each = {"gate_proj.weight": (28, 20), "up_proj.weight": (28, 20), "down_proj.weight": (20, 28)}
+    views = {"normed": View("x", 0, (1, 20), "float32"), "mixed": View("x", 256, (1, 20), "float32"),
+             "scores": View("x", 512, (2,), "float32")}  # fmt: skip
+    for place in range(2):
+        for number, (name, shape) in enumerate(each.items()):
+            views[f"{place}.{name}"] = View("pool", place * 2**16 + number * 4096, shape, "float32")
+    EXPERTS_TOGETHER.check(views, {})
+    moved = {**views, "1.up_proj.weight": View("pool", 2**16 + 8192, (28, 20), "float32")}
+    with pytest.raises(KernelError, match=r"'1.up_proj.weight' does not lie"):
+        EXPERTS_TOGETHER.check(moved, {})

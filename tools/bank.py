@@ -101,6 +101,26 @@ class Ledger:
         yield f"{len(self.graded)} answers, {times} each (cheats: counted here, run by `make test`)"
 
 
+def rules_table(only: str) -> Iterator[str]:
+    """The ledger of rules: for each, the drawn cases in which it alone decides, and the answers that break it alone."""
+    from xinfer_lab.grading import find_piece, pieces_of
+    from xinfer_lab.grading.ledger import deciding_cases, rules_of
+    from xinfer_lab.grading.rooms import LABS
+
+    banked: dict[str, list[str]] = {}
+    for answer in answers("wrong"):
+        banked.setdefault(answer.rule, []).append(answer.path.stem)
+    yield f"{'rule':<44}{'cases':>6}{'answers':>9}"
+    for piece in (piece.name for lab in LABS for piece in pieces_of(lab) if piece.name.startswith(only)):
+        rules = rules_of(piece)
+        cases = find_piece(piece).draw(0) if rules else []
+        for rule in rules:
+            deciding = deciding_cases(piece, rule, cases)
+            count = f"{len(deciding)}/{len(cases)}" if deciding is not None else f"-/{len(cases)}"
+            named = banked.get(f"{piece}.{rule}", [])
+            yield f"{f'{piece}.{rule}':<44}{count:>6}{len(named):>9}  {', '.join(named)}"
+
+
 def row_of(answer: Answer) -> str:
     """The name of an answer's row."""
     return f"{answer.lab} {answer.function}"
@@ -152,9 +172,13 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=20, help="how often each answer is graded (default: 20)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--only", default="", help="a beginning of the answers' names, such as lab3/ensure/wrong")
+    parser.add_argument("--rules", action="store_true", help="print the ledger of rules and grade nothing")
     parser.add_argument("--until", type=_clock, help="stop at this time of day, as in 23:15, and print the table")
     asked = parser.parse_args()
-    # Cheats that leave their process, or never end, are for the processes of their own in tests/test_bank.py.
+    if asked.rules:
+        print(*rules_table(asked.only.replace("/", ".")), sep="\n")
+        return 0
+    # Cheats that leave their process, or never end, are for the processes of their own in tests/bank_tests.py.
     chosen = [a for kind in ("correct", "wrong") for a in answers(kind) if a.name.startswith(asked.only)]
     asked_to_stop: list[int] = []
     for kind in (signal.SIGINT, signal.SIGTERM):

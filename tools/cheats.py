@@ -16,9 +16,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.answer_bank import CHECK, SOURCES, Answer, answers, defines  # noqa: E402
+from tests.conftest import bubblewrap_works  # noqa: E402
+from tests.marking import BARE  # noqa: E402
 from tests.notebooks import mark, read, submission, text  # noqa: E402
 from xinfer_lab.course.lab import Lab, find_lab  # noqa: E402
-from xinfer_lab.course.marking import Marker  # noqa: E402
+from xinfer_lab.course.mark_submission import Marker  # noqa: E402
 from xinfer_lab.course.notebook import parse_notebook  # noqa: E402
 from xinfer_lab.course.sandbox import open_sandbox  # noqa: E402
 
@@ -54,7 +56,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     asked = parser.parse_args()
     chosen = [answer for answer in answers("cheat") if answer.name.startswith(asked.only)]
-    places = ["bubblewrap", "none"] if open_sandbox("auto").isolated else ["none"]
+    places = ["bubblewrap", BARE] if bubblewrap_works() else [BARE]
     counts: dict[str, Counter[str]] = {place: Counter() for place in places}
     faults = []
     with ProcessPoolExecutor(asked.jobs) as pool:

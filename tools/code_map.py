@@ -1,68 +1,69 @@
-"""Write docs/map.md: every module of the package and what it is, one line each, from the modules' own docstrings."""
+"""Write the lower part of docs/map.md: every module of the package, each with the first line of its docstring.
+
+The upper part of that page (where things happen, in which order to read) is written by hand and kept as it is.
+"""
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["main", "render"]
+__all__ = ["MARK", "main", "render"]
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAD = """\
-# Map of the code
-
-Made by `make map` from the first line of each module's docstring. Imports point one way, from the bottom of this list
-to the top: `device` and `qwen2` know nothing of each other, `paging` is a page pool on any device, `residency`
-puts them together, `grading` and `views` look at what came of it, `course` runs a class, `bench`
-measures, `commands` do what the command line asks for, and `cli` is the command line.
-"""
-ORDER = (
-    "",
-    "models",
-    "device",
-    "paging",
-    "qwen2",
-    "residency",
-    "grading",
-    "views",
-    "course",
-    "bench",
-    "commands",
-    "cli.py",
-)
+MARK = "<!-- Below: made by `make map`. Above: written by hand. -->\n"
+ROOMS = "labs"
+"""The package whose folders get a heading each; the folders within them are explained above the mark."""
 
 
-def first_line(module: Path) -> str:
-    """The first line of ``module``'s docstring; raises ValueError if there is none."""
-    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
-    if not docstring:
-        raise ValueError(f"{module} has no docstring: say in one line what it is, then run `make map`")
-    return docstring.splitlines()[0]
+def docstring(module: Path) -> str:
+    """The docstring of ``module``; raises ValueError if there is none."""
+    found = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
+    if not found:
+        raise ValueError(f"{module} has no docstring: say in one sentence what it is, then run `make map`")
+    return found
 
 
-def rank(module: Path) -> tuple[int, tuple[str, ...]]:
-    """Where ``module`` (relative to the package) stands: by layer, a folder's own line first, then by name."""
-    top = "" if module.name == "__init__.py" and len(module.parts) == 1 else module.parts[0]
-    layer = ORDER.index(top) if top in ORDER else len(ORDER)
-    return layer, tuple("" if part == "__init__.py" else part for part in module.parts)
+def packages(root: Path) -> list[str]:
+    """The packages and modules right below xinfer_lab, each after all that it may import: pyproject.toml's layers."""
+    contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = next(one["layers"] for one in contracts["contracts"] if one.get("exhaustive"))
+    return [name for layer in reversed(layers) for name in re.findall(r"\w+", layer)]
 
 
-def rows(package: Path) -> Iterator[str]:
-    """One Markdown list entry for each module below ``package``."""
-    for module in sorted((path.relative_to(package) for path in package.rglob("*.py")), key=rank):
-        name = module.as_posix().removesuffix("__init__.py")
-        yield f"* `{package.name}/{name}`: {first_line(package / module)}\n"
+def modules(folder: Path) -> Iterator[str]:
+    """A list entry for each module below ``folder``, by name; the folder's own docstring stands above them."""
+    for module in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).parts):
+        if module.name != "__init__.py":
+            yield f"* `{module.relative_to(folder).as_posix()}`: {docstring(module).splitlines()[0]}\n"
+
+
+def section(root: Path, name: str) -> Iterator[str]:
+    """The heading of a package and its modules."""
+    package = root / "xinfer_lab" / name
+    if not package.is_dir():
+        yield f"\n### `{name}.py`\n\n{docstring(package.with_suffix('.py')).splitlines()[0]}\n"
+        return
+    yield f"\n### `{name}/`\n\n{docstring(package / '__init__.py')}\n"
+    if name != ROOMS:
+        yield from ("\n", *listed) if (listed := [*modules(package)]) else ()
+        return
+    for room in sorted(path.parent for path in package.glob("*/__init__.py")):
+        yield f"\n#### `{name}/{room.name}/`\n\n{docstring(room / '__init__.py').splitlines()[0]}\n\n"
+        yield from modules(room)
 
 
 def render(root: Path = ROOT) -> str:
     """The text that docs/map.md should have."""
-    return HEAD + "\n" + "".join(rows(root / "xinfer_lab"))
+    above = (root / "docs" / "map.md").read_text(encoding="utf-8").partition(MARK)[0]
+    there = [name for name in packages(root) if list((root / "xinfer_lab").glob(f"{name}*"))]
+    return above + MARK + "".join(line for name in there for line in section(root, name))
 
 
 def main() -> None:
     """Write docs/map.md."""
-    target = ROOT / "docs" / "map.md"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(render(), encoding="utf-8", newline="\n")
+    (ROOT / "docs" / "map.md").write_text(render(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -159,7 +159,7 @@ def _run(job: Job, one: Run, kept: Path) -> None:
     import nbformat
 
     from xinfer_lab.course.lab import find_lab
-    from xinfer_lab.course.marking import Marker
+    from xinfer_lab.course.mark_submission import Marker
     from xinfer_lab.course.notebook import parse_notebook
     from xinfer_lab.course.sandbox import open_sandbox
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xinfer_lab.grading.page_trial import PATTERNS, try_pool, uses_of
-from xinfer_lab.paging.replacement import Replacement, compare_policies
+from xinfer_lab.labs.lab5.given.replacement import Replacement, compare_policies
+from xinfer_lab.labs.lab5.page_trial import PATTERNS, try_pool, uses_of
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.svg import document, element, number, text
 from xinfer_lab.views.theme import definitions, stylesheet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -114,14 +113,7 @@ def _crowded() -> Picture:
             end, slots = device.now, slots_of(device.stream)
             timeline = device.timeline()
             model.close()
-        kept = [
-            # The copy engine counts along the streamed layers; people ask which layers these are.
-            replace(
-                event, label=re.sub(r"upload layer (\d)", lambda m: f"upload layer {streamed[int(m[1])]}", event.label)
-            )
-            for event in timeline.events
-            if event.start < end and event.end > start and event.lane != "host"
-        ]
+        kept = [event for event in timeline.events if event.start < end and event.end > start and event.lane != "host"]
         moved = [replace(event, start=max(event.start - start, 0.0), end=min(event.end, end) - start) for event in kept]
         return replace(timeline, events=tuple(moved), flows=(), memory=()), slots
 

@@ -1,11 +1,12 @@
-"""Draw the pictures that the project keeps: timelines, maps of pages, bars of memory. `make pictures` runs it."""
+"""Draw the pictures that the project keeps: timelines, page maps, memory bars, diagrams. `make pictures` runs it."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from tools.lab5_pictures import lab5_pictures
 from tools.lab6_pictures import lab6_pictures
-from xinfer_lab.commands.layer_cost import layer_cost
+from tools.way_pictures import way_pictures
+from xinfer_lab.cli.layer_cost import layer_cost
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.device.timeline import Timeline
@@ -124,6 +125,7 @@ def pictures() -> Iterator[tuple[str, Picture]]:
         yield f"docs/pages-{policy}-dark.svg", pages(policy, "dark")
     yield "solutions/lab1-residency/memory.svg", memory()
     yield "solutions/lab1-residency/explore.svg", explore()
+    yield from way_pictures()
     yield from lab5_pictures()
     yield from lab6_pictures()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.project import ROOT
 
-__all__ = ["PATIENCE", "Course", "running_course"]
+__all__ = ["PATIENCE", "Course", "apart", "running_course", "serving"]
 
 PATIENCE = 120
 """Seconds. Long, for a machine with other work: what comes ends the wait at once."""
@@ -38,27 +38,24 @@ class Course:
         return f"{self.origin}/{path}?token={self.token}"
 
 
-@contextmanager
-def running_course(folder: Path) -> Iterator[Course]:
-    """A copy of labs/ and the configuration in ``folder``, served until the block ends; nothing of the user's own
-    settings is read or written."""
-    for name in ("labs", "config"):
-        shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "nbgrader_config.py", folder)
-    home = folder / "home"
+def apart(home: Path) -> dict[str, str]:
+    """The variables of a server that reads and writes nothing of the user's own settings."""
     home.mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "XINFER"))}
-    environment |= {
+    return environment | {
         "HOME": str(home),
         "USERPROFILE": str(home),
         "JUPYTER_CONFIG_DIR": str(home / "config"),
         "JUPYTER_DATA_DIR": str(home / "data"),
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
         "IPYTHONDIR": str(home / "ipython"),
-        "JUPYTER_CONFIG_PATH": str(folder / "config" / "jupyter"),
-        "PYTHONPATH": str(ROOT),
     }
-    command = [sys.executable, "-m", "jupyterlab", "labs", "--no-browser", "--ServerApp.ip=127.0.0.1"]
+
+
+@contextmanager
+def serving(folder: Path, environment: dict[str, str], shown: str) -> Iterator[str]:
+    """JupyterLab with ``shown``, a folder in ``folder``, until the block ends; its address. Its log is server.log."""
+    command = [sys.executable, "-m", "jupyterlab", shown, "--no-browser", "--ServerApp.ip=127.0.0.1"]
     command += ["--ServerApp.port=0", "--ServerApp.allow_root=True", "--IdentityProvider.token=tests"]
     with (
         open(folder / "server.log", "w", encoding="utf-8") as log,
@@ -81,7 +78,22 @@ def running_course(folder: Path) -> Iterator[Course]:
         try:
             origin = addresses.get(timeout=PATIENCE)
             assert origin is not None, (folder / "server.log").read_text(encoding="utf-8")
-            yield Course(folder, origin, "tests")
+            yield origin
         finally:
             process.terminate()
             process.wait(timeout=PATIENCE)
+
+
+@contextmanager
+def running_course(folder: Path) -> Iterator[Course]:
+    """A copy of labs/ and the configuration in ``folder``, served until the block ends; nothing of the user's own
+    settings is read or written."""
+    for name in ("labs", "config"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    environment = apart(folder / "home") | {
+        "JUPYTER_CONFIG_PATH": str(folder / "config" / "jupyter"),
+        "PYTHONPATH": str(ROOT),
+    }
+    with serving(folder, environment, "labs") as origin:
+        yield Course(folder, origin, "tests")

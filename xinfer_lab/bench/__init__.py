@@ -1,1 +1,1 @@
-"""What a GPU makes of every residency, measured beside what others use."""
+"""Measures what a GPU makes of every residency, beside what others use."""

@@ -1,4 +1,4 @@
-"""Weights of any published shape, drawn on the GPU: a 65 GB model is ready in seconds, and nothing is on disk."""
+"""Draws weights of any published shape on the GPU: a 65 GB model is ready in seconds, and nothing is on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DrawnWeights", "write_drawn_checkpoint"]
 
 _HEADER = {torch.bfloat16: "BF16", torch.float16: "F16", torch.float32: "F32"}
 _SHARD = 5 * 10**9
-"""Bytes from which on a new file is begun, as published checkpoints do."""
+"""A new file begins after this many bytes, as in published checkpoints."""
 
 
 class DrawnWeights(SizedWeights):
@@ -34,18 +34,18 @@ class DrawnWeights(SizedWeights):
         super().__init__(config)
         self._shapes = expected_shapes(config)
         self._device, self._seed = torch.device(device), seed
-        self._last: tuple[str, torch.Tensor] = ("", torch.empty(0, dtype=torch.uint8))
+        self._last: tuple[str, torch.Tensor] = ("", torch.empty(0, dtype=torch.uint8, device="cpu"))
 
     def bytes(self, name: str) -> torch.Tensor:
         """The tensor's bytes, 1-D uint8, where they were drawn."""
         if self._last[0] != name:
-            self._last = ("", torch.empty(0, dtype=torch.uint8))
+            self._last = ("", torch.empty(0, dtype=torch.uint8, device="cpu"))
             self._last = (name, self._draw(name).view(-1).view(torch.uint8))
         return self._last[1]
 
     def forget(self) -> None:
         """Let go of the last tensor."""
-        self._last = ("", torch.empty(0, dtype=torch.uint8))
+        self._last = ("", torch.empty(0, dtype=torch.uint8, device="cpu"))
 
     def _draw(self, name: str) -> torch.Tensor:
         mean, deviation = moments(name, self.config)
@@ -56,10 +56,10 @@ class DrawnWeights(SizedWeights):
 
 
 def write_drawn_checkpoint(directory: Path, weights: ModelWeights) -> int:
-    """Write ``weights`` as a checkpoint that anybody can read; returns the bytes of its weight files.
+    """Write ``weights`` as an ordinary checkpoint; returns the bytes of its weight files.
 
-    Tensor by tensor, so that the largest of them is all the memory that it takes. ``directory`` is made; files in it
-    are written over.
+    Tensor by tensor, so it needs memory for the largest one only. ``directory`` is created; files in it are
+    overwritten.
     """
     directory.mkdir(parents=True, exist_ok=True)
     shapes = expected_shapes(weights.config)

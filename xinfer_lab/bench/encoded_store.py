@@ -1,4 +1,4 @@
-"""All layers in their coded form, once in pinned host memory for every row of a benchmark: encoded on the GPU."""
+"""Keeps all layers in coded form in pinned host memory, once for every row of a benchmark; encoded on the GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["EncodedStore", "StoredEncoded"]
 class EncodedStore:
     """``weights`` in the coded form ``codec``; mountable as a device's source. Raises `RequestError` for another dtype.
 
-    Nothing is checksummed: what comes of it is compared with the resident run, byte for byte.
+    There is no checksum: the result is compared with the resident run, byte for byte.
     """
 
     def __init__(self, weights: DrawnWeights, codec: str) -> None:

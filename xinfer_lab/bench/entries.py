@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 RESIDENT = "resident"
-"""The row that all others are held against."""
+"""The row that all others are compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Entry:
 
 
 def resident_entry() -> Entry:
-    """Everything in device memory: what all others are held against."""
+    """Everything in device memory: all others are compared with it."""
     return Entry(name=RESIDENT, real=lambda _: resident_layers(), sized=lambda _: resident_layers())
 
 
@@ -81,7 +81,7 @@ def serial_entry(store: LayerStore) -> Entry:
 
 
 def pageable_entry(store: LayerStore) -> Entry:
-    """The same out of ordinary memory: offloading as one writes it first. The store must not be pinned any more."""
+    """The same out of ordinary memory: naive offloading. The store must no longer be pinned."""
     return Entry(
         name="serial, pageable",
         real=lambda _: _serial(store),

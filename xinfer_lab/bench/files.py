@@ -1,4 +1,4 @@
-"""From a checkpoint on disk to the first token, and decoding out of each host tier."""
+"""Measures from a checkpoint on disk to the first token, and decoding out of each host tier."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def file_rows(config: Qwen2Config, directory: Path, layers: int, passes: int, de
     """Write ``layers`` layers of ``config`` as a checkpoint below ``directory``, run it from every tier, delete it.
 
     Two rows each: the time to the first token, and decode steps. ``pin_memory() first`` is what offloaders do: every
-    layer goes through torch's pinned allocator before anything runs; then it streams as ours does. A row that fails
+    layer goes through torch's pinned allocator before anything runs; then it streams like ours. A row that fails
     says why. Raises OSError where the checkpoint cannot be written.
     """
     cut = dataclasses.replace(config, num_hidden_layers=layers)

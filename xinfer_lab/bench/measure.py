@@ -1,7 +1,8 @@
-"""Run one residency at the workloads of a benchmark, and say what came of it."""
+"""Runs one residency at the workloads of a benchmark and makes a row of the result."""
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.device.records import Copy
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.qwen2.config import Qwen2Config
-from xinfer_lab.residency.factories import SourceFactory
+from xinfer_lab.residency.factories import SourceFactory, resident_layers
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import compare_logits
 from xinfer_lab.residency.weights import ModelWeights, SizedWeights
@@ -26,6 +27,7 @@ __all__ = [
     "Logits",
     "Measured",
     "Workload",
+    "card_seconds",
     "empty_cache",
     "measure_model",
     "predict_model",
@@ -43,7 +45,7 @@ class Workload:
     """Passes over ``tokens`` new tokens each, ``passes`` of them timed.
 
     A prefill (``tokens`` over 1) begins a new sequence each time; a decode step follows a prompt of ``prompt`` tokens
-    and the steps before. One pass more warms up, unless ``warm`` is False: then what comes before has to do. Once the
+    and the steps before. One more pass warms up, unless ``warm`` is False: then what came before has to do. Once the
     timed passes have taken ``limit`` seconds, no further one begins. ``label``: what it is called, if not by its kind.
     """
 
@@ -74,7 +76,7 @@ class Workload:
 class Measured:
     """One model at one workload: ``seconds`` of each timed pass and its ``logits``, bytes of weights ``moved`` a pass
     (None: not known), and of device memory: ``peak`` as torch's allocator saw it and ``planned`` as the device counted
-    (None where there is no such figure). ``note``: what else there is to say of it."""
+    (None where there is no such figure). ``note``: a remark."""
 
     seconds: tuple[float, ...]
     logits: Logits
@@ -86,7 +88,9 @@ class Measured:
 
 def prompt_of(config: Qwen2Config, tokens: int) -> torch.Tensor:
     """Token ids [1, tokens], the same each time."""
-    return torch.randint(0, config.vocab_size, (1, tokens), generator=torch.Generator().manual_seed(tokens))
+    return torch.randint(
+        0, config.vocab_size, (1, tokens), generator=torch.Generator().manual_seed(tokens), device="cpu"
+    )
 
 
 def run_passes(
@@ -106,7 +110,7 @@ def run_passes(
             break
         if workload.tokens > 1:
             reset()
-        tokens = prompt_of(config, workload.tokens) if workload.tokens > 1 else torch.tensor([[number]])
+        tokens = prompt_of(config, workload.tokens) if workload.tokens > 1 else torch.tensor([[number]], device="cpu")
         start = clock()
         logits.append(forward(tokens))
         if number > 0 or not workload.warm:
@@ -188,6 +192,20 @@ def predict_model(
         return seconds[-1]
 
 
+def card_seconds(config: Qwen2Config, workload: Workload, spec: GpuSpec, arguments: Mapping[str, Any]) -> float:
+    """Seconds that the card of ``spec`` takes for a pass of ``workload`` with everything resident, by bytes and FLOPs.
+
+    Each dispatch takes the longer of its FLOPs and its bytes of device memory at the card's rates; launches, the host
+    and the link take nothing. No program is faster that reads each operand once.
+    """
+    ideal = dataclasses.replace(
+        spec, launch_time=0.0, launch_gap=0.0, submit_time=0.0, link_latency=0.0, link_bandwidth=float("inf"),
+        host_bandwidth=float("inf"),
+    )  # fmt: skip
+    made = {name: value for name, value in arguments.items() if name not in ("make_cache", "make_experts")}
+    return predict_model(config, resident_layers(), workload, ideal, arguments=made)
+
+
 def row_of(
     name: str,
     workload: Workload,
@@ -199,7 +217,7 @@ def row_of(
     peer: bool = False,
     note: str = "",
 ) -> Row:
-    """The row of ``measured``, held against the logits ``reference`` of the resident run."""
+    """The row of ``measured``, compared with the logits ``reference`` of the resident run."""
     difference = None
     if reference is not None:
         # A row with a limit may have fewer passes than the others.
@@ -221,7 +239,7 @@ def row_of(
 
 
 def empty_cache() -> None:
-    """Give back what nobody holds any more, also what torch keeps for the next allocation."""
+    """Give back unused memory, including what torch keeps for the next allocation."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""How fast pages cross the link: in a row, on demand, and both ways at once, beside single large copies."""
+"""Measures pages over the link: in a row, on demand, and both ways at once, beside single large copies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NumberedPages:
 
     def __init__(self, count: int, size: int) -> None:
         self._count, self._size = count, size
-        self._base = (torch.arange(size) % 251).to(torch.uint8)
+        self._base = (torch.arange(size, device="cpu") % 251).to(torch.uint8)
 
     def nbytes(self, name: str) -> int | None:
         """Bytes of the page called ``name``; None if there is none."""

@@ -109,8 +109,8 @@ def _of_layers(model: QwenModel) -> str:
 
 
 def naive_entry(store: LayerStore, budget: int, *, pin: bool) -> Entry:
-    """Upload, compute, upload, compute, within the same ``budget``; without ``pin`` out of ordinary memory, as one
-    writes it first. The store must not be pinned any more then."""
+    """Upload, compute, upload, compute, within the same ``budget``; without ``pin`` out of ordinary memory, the
+    naive way. The store must no longer be pinned then."""
     serial = serial_entry(store)
     return Entry(
         name="serial, pinned" if pin else "serial, pageable",

@@ -1,4 +1,4 @@
-"""What a benchmark of pages has to reach."""
+"""The targets that a benchmark of pages has to reach."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ PAGE_TARGETS = (
     Target("weights of 2.6 times the budget: naive offloading over pages fetched ahead", _offloading, least=6.25),
     Target("peak device memory over the plan's own figure, in pages", peak_over_plan, most=1.02),
 )
-"""The second last is 84 % less latency. What came of experts is told, and no figure of it was set as a target."""
+"""The second to last is 84 % less latency. Experts are reported, without a target."""

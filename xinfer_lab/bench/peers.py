@@ -1,6 +1,6 @@
-"""What people use today, on the same weights: transformers with each way of moving layers that is installed.
+"""Measures what people use today, on the same weights: transformers with each installed way of moving layers.
 
-They are asked for by name when a benchmark runs, never imported with the package. Their logits are held against those
+They are imported when a benchmark asks for them by name, never with the package. Their logits are compared with those
 of transformers with everything resident: its kernels are not ours, so bytes differ between the two.
 """
 
@@ -24,14 +24,16 @@ __all__ = ["PEERS", "Peer", "PeerModel", "installed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """A way of moving layers: ``needs`` is the package that it is made of besides transformers, ``place`` puts a model
+    """A way of moving layers: ``needs`` is the package it uses besides transformers, ``place`` puts a model
     where that way wants it. ``pageable``: its weights lie in ordinary memory, as loading leaves them; else they are
-    pinned already, as such a way would do itself."""
+    pinned already, as such a way would do itself. ``compiled``: decode steps are compiled and captured as CUDA graphs
+    over a cache of fixed size, and other passes are not its business."""
 
     name: str
     needs: str
     place: Callable[[Any, torch.device, int], object]
     pageable: bool = False
+    compiled: bool = False
 
 
 def installed(peer: Peer) -> bool:
@@ -54,11 +56,19 @@ class PeerModel:
         stay = kept if peer.place is _device_map else 0
         moved = (store.config.num_hidden_layers - stay) * layer_layout(store.config).weight_nbytes
         self._moved = 0 if peer.place is _resident else moved
+        self._compiled, self._step, self._position, self._room = peer.compiled, self._model, 0, 0
+        if peer.compiled:
+            self._step = torch.compile(self._model, mode="reduce-overhead", fullgraph=True)
         self._cache: Any = None
 
     def measure(self, workload: Workload) -> Measured:
         """Run ``workload``, the first pass untimed."""
+        self._room = workload.context
         self._reset()
+        if self._compiled:
+            # Compiling takes a pass, capturing another one.
+            run_passes(Workload(1, 3, workload.prompt), self._store.config, self._forward, self._reset)
+            self._reset()
         torch.cuda.reset_peak_memory_stats(self._device)
         seconds, logits = run_passes(workload, self._store.config, self._forward, self._reset)
         peak = torch.cuda.max_memory_allocated(self._device) - self._before
@@ -66,20 +76,36 @@ class PeerModel:
         return Measured(seconds, logits, self._moved, peak, None)
 
     def _reset(self) -> None:
-        self._cache = importlib.import_module("transformers").DynamicCache()
+        transformers = importlib.import_module("transformers")
+        self._position = 0
+        if not self._compiled:
+            self._cache = transformers.DynamicCache()
+        elif self._cache is None:
+            self._cache = transformers.StaticCache(config=self._model.config, max_cache_len=self._room)
+        else:
+            self._cache.reset()
 
     def _forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        with torch.inference_mode():
-            out = self._model(
-                input_ids=tokens.to(self._device), past_key_values=self._cache, use_cache=True, logits_to_keep=1
-            )
+        with torch.no_grad() if self._compiled else torch.inference_mode():
+            run, given = self._model, {}
+            if self._compiled:
+                places = torch.arange(self._position, self._position + tokens.shape[1], device=self._device)
+                given = {"position_ids": places.unsqueeze(0)}
+                if tokens.shape[1] == 1:
+                    run = self._step
+                    torch.compiler.cudagraph_mark_step_begin()
+            ids = tokens.to(self._device)
+            out = run(input_ids=ids, past_key_values=self._cache, use_cache=True, logits_to_keep=1, **given)
+            self._position += tokens.shape[1]
             logits: torch.Tensor = out.logits.cpu()
             return logits
 
     def close(self) -> None:
         """Let go of the model."""
         torch.cuda.synchronize(self._device)
-        self._model = self._handle = self._cache = None
+        self._model = self._handle = self._cache = self._step = None
+        if self._compiled:
+            torch._dynamo.reset()
         empty_cache()
 
 
@@ -97,8 +123,11 @@ def _model(store: LayerStore, device: torch.device) -> Any:
     store.forget()
     layers = {name: store.tensor(name) for name in model.state_dict() if name.startswith("model.layers.")}
     model.load_state_dict({**outside, **layers}, assign=True, strict=False)
+    if store.config.tie_word_embeddings:
+        # A tied checkpoint has no head of its own: it was left on "meta".
+        model.lm_head.weight = model.model.embed_tokens.weight
     model.requires_grad_(False)
-    # Its frequencies are no weights, and were left on "meta".
+    # Its frequencies are not weights, and were left on "meta".
     with torch.device(device):
         model.model.rotary_emb = type(model.model.rotary_emb)(config)
     return model
@@ -195,9 +224,10 @@ def _prefetch(model: Any, device: torch.device, _: int) -> object:
 
 PEERS = (
     Peer(name="transformers, resident", needs="transformers", place=_resident),
+    Peer(name="transformers, compiled", needs="transformers", place=_resident, compiled=True),
     Peer(name="prefetching offloader, 2 ahead", needs="transformers", place=_prefetch),
     Peer(name="diffusers group offloading", needs="diffusers", place=_group_offload),
     Peer(name="accelerate device_map", needs="accelerate", place=_device_map, pageable=True),
     Peer(name="accelerate cpu_offload", needs="accelerate", place=_cpu_offload, pageable=True),
 )
-"""The first is what the logits of the others are held against."""
+"""The logits of the others are compared with those of the first."""

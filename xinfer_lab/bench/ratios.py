@@ -1,4 +1,4 @@
-"""What the rows of a report come to: each figure that a target is set for, and the waterfall."""
+"""Computes what the rows of a report come to: each figure that a target is set for, and the waterfall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a benchmark found: rows of passes, each with its spread, its bytes, its memory and what the plan had said."""
+"""What a benchmark found: rows of passes, each with its spread, bytes, memory and the plan's prediction."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ EXPERTS_DECODE = "decode, experts"
 """The workload: decode steps of a model with experts."""
 
 RECOMPUTED = "the prefix computed again"
-"""The row: what a decode step takes whose cache was thrown away."""
+"""The row: a decode step whose cache was thrown away."""
 
 FETCHED_AHEAD, PAGED_HITS = "paged, fetched ahead, lru", "paged, fetched ahead, belady"
 """Rows of layers in a page pool: every layer is moved in every pass; as many as can be stay."""
 
 STEADY = 0.03
-"""A row whose passes differ by less than this share of their median is steady: a prediction is held against it."""
+"""A row whose passes differ by less than this share of their median is steady: its prediction is judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,11 @@ class Row:
     ``moved``: bytes of weights that a pass moves over the link (None: not known). ``peak``, ``planned``: bytes of
     device memory at most in use, as the allocator saw it and as the plan had it. ``difference``: the largest absolute
     difference of the logits from those of the resident run (NaN where bytes differ without one; None where there is
-    nothing to compare with). ``predicted``: seconds by the virtual clock; ``bound``: the least that is possible;
+    nothing to compare with). ``predicted``: seconds by the virtual clock; ``bound``: the slower of the link
+    and the resident run; ``card``: what the card takes for the bytes and FLOPs of a pass, at its measured rates;
     ``link``: bytes a second of the pinned link as measured just before and just after the row (their mean).
-    ``note``: what one should know, such as why there is no time (then ``timing`` is None); ``broken``: that an error
-    ended it which nobody foresaw.
+    ``note``: a remark, such as why there is no time (then ``timing`` is None); ``broken``: an unforeseen error
+    ended it.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Row:
     difference: float | None = None
     predicted: float | None = None
     bound: float | None = None
+    card: float | None = None
     peer: bool = False
     note: str = ""
     link: float | None = None
@@ -103,7 +105,7 @@ class Row:
 
     @property
     def failed(self) -> bool:
-        """Whether the row is one of ours and its bytes are not those of the resident run: then it is no result."""
+        """Whether the row is one of ours and its bytes are not those of the resident run: then it is not a result."""
         return not self.peer and self.difference is not None and self.difference != 0
 
     @property
@@ -116,7 +118,7 @@ class Row:
 class Report:
     """A whole run. ``machine`` and ``settings`` say what was measured where; ``link`` the link's measurements by name;
     ``spec`` the GPU's measured figures; ``ratios`` what the rows come to; ``targets`` which figures were to be reached
-    and whether they were (`xinfer_lab.bench.targets`). ``complete``: the run came to its end."""
+    and whether they were (`xinfer_lab.bench.targets`). ``complete``: the run ended as planned."""
 
     machine: Mapping[str, str]
     settings: Mapping[str, Any]
@@ -130,7 +132,7 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether one of our rows is not the resident run's bytes, or ended with an error that nobody foresaw."""
+        """Whether one of our rows differs from the resident run's bytes, or ended with an unforeseen error."""
         return any(row.failed or (row.broken and not row.peer) for row in self.rows)
 
     @property

@@ -1,4 +1,8 @@
-"""A benchmark while it runs: its rows, what they are held against, and the report that they make so far."""
+"""A benchmark while it runs: its rows, what they are compared with, and the report so far.
+
+Each row is saved as soon as it is measured, and an error ends a row, not the run: time on a GPU is too dear to lose a
+whole run to its last row.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ import torch
 
 from xinfer_lab.bench.calibrate import measure_pinned_rate, submit_time
 from xinfer_lab.bench.entries import RESIDENT, Entry
-from xinfer_lab.bench.measure import Logits, Workload, measure_model, predict_model, row_of
+from xinfer_lab.bench.measure import Logits, Workload, card_seconds, measure_model, predict_model, row_of
 from xinfer_lab.bench.peers import PEERS, Peer, PeerModel
 from xinfer_lab.bench.ratios import ratios
 from xinfer_lab.bench.rows import Report, Row
@@ -61,7 +65,7 @@ class Settings:
 
 
 def machine(device: torch.device) -> dict[str, str]:
-    """What was measured on, and with what."""
+    """The machine and the software of the measurement."""
     return {
         "gpu": torch.cuda.get_device_name(device),
         "torch": torch.__version__,
@@ -116,14 +120,14 @@ class Run(Generic[_S]):
         self._rate: float | None = None
 
     def start(self, config: Qwen2Config, *workloads: str) -> None:
-        """From here on rows are of another model, at ``workloads``, and held against its own resident run."""
+        """From here on rows are of another model, at ``workloads``, and compared with its own resident run."""
         self.config = config
         self.reference.clear()
         self.resident.clear()
         self.described.setdefault("models", {}).update(dict.fromkeys(workloads, _describe(config)))
 
     def note(self, row: Row) -> None:
-        """Keep ``row``, say it, and save the report as it is now: what is measured shall not be lost."""
+        """Keep ``row``, print it, and save the report so far, so that no measurement is lost."""
         self.rows.append(row)
         self._say(row)
         self._save(self.report(complete=False))
@@ -145,8 +149,7 @@ class Run(Generic[_S]):
         return dataclasses.replace(report, ratios=ratios(report), targets=[dataclasses.asdict(one) for one in found])
 
     def row(self, name: str, workload: str, *, peer: bool = False) -> _Attempt:
-        """What is measured inside of this ``with`` block. An error ends the row, not the run: the note says what it
-        was."""
+        """A row, measured inside this ``with`` block. An error ends the row, not the run; the note says what it was."""
         return _Attempt(self, Row(name=name, workload=workload, peer=peer))
 
     def link_now(self) -> float:
@@ -192,9 +195,14 @@ class Run(Generic[_S]):
                 assert row.timing is not None
                 if entry.name == RESIDENT:
                     self.resident[workload.name] = row.timing.median
+                card = (
+                    card_seconds(self.config, workload, self.spec, entry.arguments(workload))
+                    if self.calibrated
+                    else None
+                )
                 # The least that is possible is the same for a row that makes poor use of the link.
                 bound = max(self.resident.get(workload.name, 0.0), (row.moved or 0) / pinned)
-                self.note(dataclasses.replace(row, bound=bound, link=pinned))
+                self.note(dataclasses.replace(row, bound=bound, card=card, link=pinned))
 
     def measure_peers(self, store: LayerStore, peers: Sequence[Peer], which: Sequence[Workload], kept: int) -> None:
         """What others do: a row for each of ``peers`` at each workload."""
@@ -206,6 +214,8 @@ class Run(Generic[_S]):
             if opened is None:
                 continue
             for workload in which:
+                if peer.compiled and workload.tokens > 1:
+                    continue
                 with self.row(peer.name, workload.name, peer=True):
                     self.link_now()
                     measured = opened.measure(fewer(workload) if peer.pageable else _patient(workload))
@@ -219,12 +229,12 @@ class Run(Generic[_S]):
 
 
 def fewer(workload: Workload) -> Workload:
-    """For what takes seconds a pass: two passes, or one if it takes very long, and none to warm up."""
+    """For passes that take seconds: two of them, or one if it takes very long, and none to warm up."""
     return dataclasses.replace(workload, passes=min(workload.passes, 2), warm=False, limit=_PATIENCE)
 
 
 def _patient(workload: Workload) -> Workload:
-    """For what others do: all passes, unless they take longer than anybody waits."""
+    """For peers: all passes, unless they take too long to wait for."""
     return dataclasses.replace(workload, limit=_PATIENCE)
 
 

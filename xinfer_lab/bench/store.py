@@ -1,5 +1,7 @@
-"""All layers once in host memory, for every row of a benchmark: pinning 60 GB for each of them would take longer than
-the measuring."""
+"""Keeps all layers in host memory once, for every row of a benchmark.
+
+Pinning 60 GB for each row would take longer than measuring it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ __all__ = ["LayerStore", "StoredLayers"]
 class LayerStore:
     """``weights`` with every layer in pinned host memory, laid out as on the device; mountable as a device's source.
 
-    ``stored[i]`` is the source that is all of layer i. What stays resident is asked of ``weights`` each time.
+    ``stored[i]`` is the source that is all of layer i. What stays resident comes from ``weights`` each time.
     """
 
     def __init__(self, weights: ModelWeights, on_layer: Callable[[int], None] | None = None) -> None:
@@ -55,7 +57,7 @@ class LayerStore:
         return self._weights.nbytes(name)
 
     def bytes(self, name: str) -> torch.Tensor:
-        """The bytes of the tensor or whole layer ``name``: a view of host memory, but for what stays resident."""
+        """The bytes of the tensor or whole layer ``name``: a view of host memory, except for what stays resident."""
         if (layer := self._layer(name)) is not None:
             return self._memory[layer].tensor
         if name in self._places:
@@ -79,7 +81,7 @@ class LayerStore:
             forget()
 
     def unpin(self) -> None:
-        """From now on the layers lie in ordinary memory, as a program that knows nothing of pinning has them."""
+        """From now on the layers lie in ordinary memory, as in a program that does not pin."""
         for memory in self._memory:
             memory.unpin()
 

@@ -48,9 +48,10 @@ def run_suite(
     say: Callable[[Row], None] = lambda row: None,
     save: Callable[[Report], None] = lambda report: None,
 ) -> Report:
-    """Measure everything; ``say(row)`` hears each row as soon as it is there, ``save(report)`` gets the report so far
-    with it. Takes minutes; host memory for all layers is pinned meanwhile. A row that fails is noted, and the others
-    go on."""
+    """Measure everything. ``say(row)`` gets each row as soon as it is measured, ``save(report)`` the report so far.
+
+    Takes minutes; host memory for all layers is pinned meanwhile. A row that fails is noted, and the others go on.
+    """
     torch.cuda.set_device(device)
     run = Run(config, settings, device, say, save)
     run.machine = machine(device)
@@ -68,7 +69,7 @@ def run_suite(
 
 
 def _calibrate(run: Run[Settings]) -> None:
-    """The card's own figures. Without them rows are measured too, and predicted by nobody."""
+    """The card's own figures. Without them rows are measured, but not predicted."""
     with run.row("the link", "calibration"):
         run.link |= measure_link(run.device)
         run.spec = dataclasses.replace(run.spec, link_bandwidth=run.link["to device, pinned, 1024 MiB"])
@@ -84,20 +85,20 @@ def _measure_all(run: Run[Settings], store: LayerStore, weights: DrawnWeights) -
     if settings.budget is not None:
         with contextlib.suppress(RequestError):
             for workload in reversed(which):
-                # Others keep the embedding on the GPU.
+                # Peers keep the embedding on the GPU.
                 plan = budget_plan(run.config, workload, settings.budget, _reserved(run.device), host_embedding=False)
                 run.ideal[workload.name], kept = plan.moved, plan.resident
     run.link["to device, pinned, 1024 MiB, before the rows"] = run.link_now()
     run.measure(resident_entry(), store, which)
     for entry in _entries(run, store, weights):
         run.measure(entry, store, which if entry.hides else [decode, *prefills[:1]])
-    # A link that others use too changes: then ratios of rows measured far apart say little.
+    # A shared link changes; then ratios of rows measured far apart say little.
     run.link["to device, pinned, 1024 MiB, after the rows"] = run.link_now()
     peers = [peer for peer in PEERS if peer.name in settings.peers and installed(peer)]
     run.measure_peers(store, [peer for peer in peers if not peer.pageable], [decode, *prefills[:1]], kept)
     if settings.file_layers:
         _measure_files(run)
-    # What takes seconds a pass comes last: who has no patience for it has the rest.
+    # Passes that take seconds come last: stop there, and you have the rest.
     if settings.pageable:
         store.unpin()
         layers = [store.bytes(f"stored[{layer}]") for layer in range(min(4, run.config.num_hidden_layers))]

@@ -1,4 +1,4 @@
-"""A report for people: the table of rows, the ratios, and the charts."""
+"""Shows a report to people: the table of rows, the ratios, and the charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from xinfer_lab.views.value_bars import ValueBar, value_bars
 __all__ = ["COLUMNS", "charts", "link_change", "markdown", "row_cells"]
 
 COLUMNS = (
-    "", "pass", "median", "least", "most", "GB/s\nmoved", "predicted", "bound", "peak", "planned", "max abs\ndiff",
+    "", "pass", "median", "least", "most", "GB/s\nmoved", "predicted", "bound", "card", "peak", "planned",
+    "max abs\ndiff",
 )  # fmt: skip
 """Of the table of rows."""
 
@@ -34,6 +35,7 @@ def row_cells(row: Row) -> list[str]:
         f"{row.rate / 1e9:.1f}" if row.rate else "",
         format_time(row.predicted) if row.predicted else "",
         format_time(row.bound) if row.bound else "",
+        format_time(row.card) if row.card else "",
         format_bytes(row.peak) if row.peak else "",
         format_bytes(row.planned) if row.planned else "",
         "" if row.difference is None else f"{row.difference:.3g}",

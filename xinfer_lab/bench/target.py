@@ -1,4 +1,4 @@
-"""A target of a benchmark: what it is called, which figures of a report bear on it, and what came of it."""
+"""A target of a benchmark: its name, the figures of a report that bear on it, and whether they reach it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a target: ``value`` and ``met`` are None where nothing was measured that bears on it.
+    """The verdict on a target: ``value`` and ``met`` are None where nothing that bears on it was measured.
 
     ``difference`` is the largest of the rows' differences from their resident run, NaN included; a figure whose rows
-    differ is no result, and is not met.
+    differ is not a result, and not met.
     """
 
     name: str
@@ -78,19 +78,19 @@ def over(above: Row | None, below: Row | None) -> Iterator[Figure]:
 
 
 def peak_over_plan(report: Report) -> Iterator[Figure]:
-    """What each of our rows took of device memory, over what was planned."""
+    """The device memory that each of our rows took, over what was planned."""
     for row in report.rows:
         if row.timing is not None and row.peak and row.planned and not row.peer:
             yield Figure(row.peak / row.planned, (row,))
 
 
 def verdict_of(target: Target, reports: Sequence[Report]) -> Verdict:
-    """What came of ``target`` in these runs: of several rows that bear on it, the worst counts."""
+    """The verdict on ``target`` in these runs: of several rows that bear on it, the worst counts."""
     figures = [figure for report in reports for figure in target.find(report)]
     worst = min(figures, key=target.slack, default=None)
     if worst is None:
         return Verdict(target.name, target.wanted())
-    # A peer is held against a resident run of its own.
+    # A peer is compared with its own resident run.
     seen = [row.difference for row in worst.rows if row.difference is not None and not row.peer]
     difference = next((value for value in seen if value != value), max(seen, default=None))
     right = all(value == 0 for value in seen) and worst.rows[0].difference is not None

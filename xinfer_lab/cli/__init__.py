@@ -1,4 +1,8 @@
-"""The command line `xinfer-lab`: options and help. What a command does is imported from `xinfer_lab.commands`."""
+"""The command line `xinfer-lab`.
+
+Modules called ``*_commands`` hold options and help, and import what a command does when it runs, so that neither help
+nor a wrong option waits for torch.
+"""
 
 from xinfer_lab.cli.app import app, main
 

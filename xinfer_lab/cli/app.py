@@ -1,4 +1,4 @@
-"""The command line itself: which commands there are, how they are shown, and what becomes of their errors."""
+"""The command line itself: its commands, their order in the help, and how their errors end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from xinfer_lab.cli import classes, experts, machine, models, sizes
-from xinfer_lab.commands.faults import fault_sentence
+from xinfer_lab.cli import class_commands as classes
+from xinfer_lab.cli import engine_commands as engine
+from xinfer_lab.cli import expert_commands as experts
+from xinfer_lab.cli import machine_commands as machine
+from xinfer_lab.cli import model_commands as models
+from xinfer_lab.cli import size_commands as sizes
+from xinfer_lab.cli.faults import fault_sentence
 
 __all__ = ["Command", "Commands", "app", "main"]
 
 
 def _without_type(params: list[Any]) -> list[Any]:
-    """``params``, of which those that take no value (--help too) show no type in the help."""
+    """``params``; those that take no value (--help too) show no type in the help."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
@@ -33,14 +38,14 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The commands, and what becomes of their errors: bad input is one sentence on standard error and exit status 2."""
+    """The commands. Bad input ends in one sentence on standard error and exit status 2."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options before a command."""
         return _without_type(super().get_params(ctx))
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run, then leave with the command's status. An error that is nobody's bad input keeps its traceback."""
+        """Run, then exit with the command's status. An error that is not bad input keeps its traceback: it is a bug."""
         try:
             status = super().main(*args, **{**options, "standalone_mode": False})
         except typer.Abort:
@@ -62,7 +67,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Run a Qwen2 model that is larger than GPU memory by streaming its decoder layers through a few slots.",
-    epilog="Start with `xinfer-lab demo`. Exit status: 0 as it should be, 1 a check failed, 2 bad input.",
+    epilog="Start with `xinfer-lab demo`. Exit status: 0 all is well, 1 a check failed, 2 bad input.",
 )
 
 
@@ -78,7 +83,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and exit.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Run a Qwen2 model that is larger than GPU memory by streaming its decoder layers through a few slots."""
@@ -97,21 +102,30 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "bench": machine.bench,
     "bench-pages": machine.bench_pages,
     "doctor": machine.doctor,
+    "check": machine.check,
     "release": classes.release,
+    "roster": classes.roster,
+    "due": classes.due,
     "autograde": classes.autograde,
+    "grade": classes.grade,
     "feedback": classes.feedback,
     "export": classes.export,
+    "similar": classes.similar,
     "dispute": classes.dispute,
     "replay": classes.replay,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=Command)(command)
+engines = typer.Typer(cls=Commands, no_args_is_help=True, help="Show the engine that you built in the labs.")
+for command in (engine.show, engine.page):
+    engines.command(cls=Command)(command)
+app.add_typer(engines, name="engine")
 
 
 def main() -> None:
-    """Run the command line and leave with its status."""
+    """Run the command line and exit with its status."""
     for stream in (sys.stdout, sys.stderr):
-        # A character that the terminal lacks is no reason to stop.
+        # A character that the terminal cannot show is no reason to stop.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     app(prog_name="xinfer-lab")

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from xinfer_lab.commands.faults import CommandError
-from xinfer_lab.commands.sizes import parse_size
+from xinfer_lab.cli.faults import CommandError
+from xinfer_lab.cli.sizes import parse_size
 
 __all__ = [
     "Codec",
     "Context",
     "Dtype",
+    "EngineFolder",
     "EvictBy",
     "Gpu",
     "Host",
@@ -90,9 +91,7 @@ Model = Annotated[
         "small trained model that comes with the package.",
     ),
 ]
-StreamLayers = Annotated[
-    int, typer.Option(metavar="N", help="Slots that the layers stream through: 2 or more; 1 is taken for 2.")
-]
+StreamLayers = Annotated[int, typer.Option(metavar="N", help="Slots to stream through, at least 2; 1 counts as 2.")]
 Steps = Annotated[int, typer.Option(min=1, metavar="T", help="Forward passes: the prompt, then one token each.")]
 Prompt = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Text to start from; needs the model's tokenizer.json.")
@@ -100,12 +99,29 @@ Prompt = Annotated[
 Tokens = Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids to start from, instead of text.")]
 Context = Annotated[
     int | None,
-    typer.Option(min=1, metavar="TOKENS", help="Tokens that the cache has room for, by default as many as it takes."),
+    typer.Option(
+        min=1, metavar="TOKENS", help="Tokens that the cache has room for; by default as many as the run needs."
+    ),
+]
+EngineFolder = Annotated[
+    Path | None,
+    typer.Option("--engine", metavar="DIR", help="Stream with your own parts: the folder my_engine beside labs/."),
 ]
 OnDevice = Annotated[
     str,
     typer.Option(
-        "--device", metavar="KIND", help="auto, emulated, cuda or cuda:INDEX; auto is CUDA where there is one."
+        "--device",
+        metavar="KIND",
+        help="auto, emulated, host (threads, measured), cuda or cuda:INDEX; auto takes CUDA where there is a GPU.",
+    ),
+]
+Cards = Annotated[
+    int,
+    typer.Option(
+        "--devices",
+        min=1,
+        metavar="G",
+        help="Cards of the emulated device, each with its own memory and link: layer i lives on card i mod G.",
     ),
 ]
 Schedule = Annotated[
@@ -116,35 +132,33 @@ Schedule = Annotated[
 ]
 Gpu = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="GPU whose figures the virtual clock has: rtx4090, h200 or laptop (which is the default)."
-    ),
+    typer.Option(metavar="NAME", help="GPU that the virtual clock models: rtx4090, h200 or laptop (the default)."),
 ]
 Vram = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Device memory budget, such as 8GiB or 500MB; none by default.")
 ]
 Paged = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Device memory of a page pool that holds the layers, two of them at least."),
+    typer.Option(metavar="SIZE", help="Device memory for a page pool of layers; room for at least two."),
 ]
 PagedCache = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Device memory of a page pool that holds the KV cache, whose home is the host."),
+    typer.Option(metavar="SIZE", help="Device memory for a page pool of the KV cache."),
 ]
 PagedExperts = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Device memory of a page pool that holds the experts, two of them at least."),
+    typer.Option(metavar="SIZE", help="Device memory for a page pool of experts; room for at least two."),
 ]
-Page = Annotated[str | None, typer.Option(metavar="SIZE", help="Size of a page; 2MiB if left out.")]
+Page = Annotated[str | None, typer.Option(metavar="SIZE", help="Size of a page; by default 2MiB.")]
 EvictBy = Annotated[
     Policy | None,
-    typer.Option(help="Which page leaves when a frame is needed; if left out, belady, and lru for experts."),
+    typer.Option(help="Which page leaves when a frame is needed; by default belady, and lru for experts."),
 ]
 Host = Annotated[
     HostMemory,
     typer.Option(
-        help="pinned: a pinned copy of the layers; registered: the checkpoint's files, pinned as they are; staged: a "
-        "small ring that each layer passes through; auto: the best of them that is possible here, and it says which."
+        help="pinned: a pinned copy of the layers; registered: the checkpoint's files, pinned in place; staged: a "
+        "small pinned ring that each layer passes through; auto: the best one possible here, which is then reported."
     ),
 ]
 Size = Annotated[

@@ -1,71 +1,31 @@
-"""Commands on sizes alone: simulate, plan."""
+"""Sizes as people write them: ``8GiB``, ``500MB``, ``24G``, ``1048576``."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import re
 
-import typer
+from xinfer_lab.cli.faults import CommandError
 
-from xinfer_lab.cli.options import (
-    Codec,
-    EvictBy,
-    Page,
-    PagedCache,
-    Size,
-    Steps,
-    StreamLayers,
-    memory_of,
-)
+__all__ = ["parse_size"]
 
-__all__ = ["plan", "simulate"]
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*([kmgt]?)(i?)(b?)\s*", re.IGNORECASE)
+_TOO_MANY = 2**60
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
-def simulate(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="0.5b, 1.5b, 7b, 14b, 32b, 72b, or a directory with config.json.")
-    ],
-    gpu: Annotated[str, typer.Option(metavar="NAME", help="rtx4090, h200 or laptop.")] = "rtx4090",
-    stream_layers: StreamLayers = 2,
-    tokens: Annotated[int, typer.Option(min=1, metavar="T", help="Tokens of the prompt.")] = 512,
-    steps: Steps = 4,
-    vram: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Device memory budget; the GPU's own memory if left out.")
-    ] = None,
-) -> int:
-    """Say where the time of a model on some GPU would go, from sizes alone: nothing is loaded or computed."""
-    memory = memory_of(vram)
-    from xinfer_lab.commands import simulate as command
+def parse_size(text: str) -> int:
+    """The bytes that ``text`` names: KiB, MiB, GiB, TiB are powers of 1024, KB, MB, GB, TB of 1000; K, M, G, T of 1024.
 
-    return command.simulate(model, gpu=gpu, pool=stream_layers, tokens=tokens, steps=steps, memory=memory)
-
-
-def plan(
-    model: Size,
-    vram: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Device memory budget; the GPU's own memory if left out.")
-    ] = None,
-    gpu: Annotated[str, typer.Option(metavar="NAME", help="rtx4090, h200 or laptop.")] = "rtx4090",
-    context: Annotated[int, typer.Option(min=2, metavar="TOKENS", help="Tokens that the cache has room for.")] = 4096,
-    batch: Annotated[int, typer.Option(min=1, help="Sequences at a time.")] = 1,
-    chunk: Annotated[
-        int | None, typer.Option(min=1, metavar="TOKENS", help="Tokens of one pass at most; all of them if left out.")
-    ] = 512,
-    compress: Annotated[Codec, typer.Option(help="Keep and move layers in a lossless coded form.")] = Codec.NONE,
-    paged_cache: PagedCache = None,
-    page: Page = None,
-    policy: EvictBy = None,
-    picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw what holds the memory.")] = None,
-) -> int:
-    """Say what stays in device memory and what streams, within a budget, and how long a pass takes.
-
-    Worked out from sizes alone, on the virtual clock; nothing is loaded or computed.
+    Raises `CommandError` for anything else and for less than one byte.
     """
-    memory = memory_of(vram)
-    from xinfer_lab.commands import plan as command
-    from xinfer_lab.commands.paging import paging_of
-
-    return command.plan(
-        model, memory=memory, gpu=gpu, context=context, batch=batch, chunk=chunk, compress=compress.value,
-        picture=picture, paging=paging_of(None, paged_cache, page, policy, offered="--paged-cache"),
-    )  # fmt: skip
+    found = _SIZE.fullmatch(text)
+    if found is None or (found[3] and not found[2]):
+        raise CommandError(f"{text[:40]!r} is not a size in bytes; write it as 8GiB, 500MB or 1048576")
+    base = 1000 if found[2] and found[4] and not found[3] else 1024
+    number = float(found[1]) * base ** _POWERS[found[2].lower()]
+    if number >= _TOO_MANY:
+        raise CommandError(f"{text[:40]!r} is more than any memory; write it as 8GiB, 500MB or 1048576")
+    size = int(number)
+    if size < 1:
+        raise CommandError(f"a memory budget is at least 1 byte, not {text!r}")
+    return size

@@ -1,1 +1,1 @@
-"""What an instructor runs: the release of the labs."""
+"""Runs a class: release, marking, gradebook, feedback, disputes, and the students' JupyterLab."""

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
-from xinfer_lab.course.gradebook import CourseBook, GradebookError
-from xinfer_lab.course.handed_in import collect
-from xinfer_lab.course.job import How, Job, Marked, mark_job, not_marked
+from xinfer_lab.course.gradebook import CourseBook
+from xinfer_lab.course.handed_in import collect, signature
+from xinfer_lab.course.job import How, Job, Marked, grader_of, mark_job, not_marked
 from xinfer_lab.course.lab import Lab
-from xinfer_lab.course.marks import read_marks
-from xinfer_lab.course.recording import RecordLimits
+from xinfer_lab.course.lock import STATE, only_one
+from xinfer_lab.course.mark_stamp import Marks, read_marks
+from xinfer_lab.course.package_view import PACKAGE
+from xinfer_lab.course.recorder_client import RecordLimits
 from xinfer_lab.course.sandbox import NoSandbox
+from xinfer_lab.course.store import before
+from xinfer_lab.course.verifier_client import Killed
 from xinfer_lab.course.workers import Workers
 
 __all__ = ["ClassError", "Outcome", "Progress", "autograde"]
 
 MOST_TRIES = 3
-"""How often a job is begun whose worker goes away. Whoever takes his worker with him thrice does it himself."""
+"""How often a job is begun whose worker goes away, or whose sandbox something outside kills."""
 
 HOPELESS = 3
 """When so many jobs fail before one succeeds, it is marking that fails, and nothing is written."""
 
-STATE = ".xinfer-lab"
-"""The folder in the course's that holds what a run has to remember."""
+BATCH = 50
+"""Students whose marks are stored in one go."""
 
 
 class ClassError(RuntimeError):
@@ -42,7 +42,7 @@ class ClassError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One student's marking is stored. ``trouble`` is why he was not marked, or empty."""
+    """One student's marking is stored. ``trouble`` is why they were not marked, or empty."""
 
     student: str
     marked: Marked
@@ -55,12 +55,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Students of this run: ``kept`` have marks already, ``done`` and ``failed`` got theirs now, ``left`` wait."""
+    """Students of this run: ``kept`` have marks already, ``done`` got theirs now, ``failed`` got none, ``left`` wait.
+
+    ``older`` are those of ``kept`` whom another version of the grader marked.
+    """
 
     kept: int = 0
     done: int = 0
     failed: int = 0
     left: int = 0
+    older: int = 0
 
 
 Report = Callable[[Progress, Outcome | None], None]
@@ -82,9 +86,9 @@ def autograde(
 
     Who has marks for the same files, the same release and, with ``sandbox`` "bubblewrap", under isolation, keeps them
     unless ``again``. Blocks until all is stored; `KeyboardInterrupt` may leave some for the next call. Raises
-    `ClassError`, `NoSandbox` or `GradebookError`.
+    `ClassError`, `Busy`, `NoCluster`, `NoSandbox` or `GradebookError`.
     """
-    with _only_one(book.root):
+    with only_one(book.root, f"marking {lab.assignment}"):
         handed_in = book.students(lab.assignment)
         unknown = sorted(set(students) - set(handed_in))
         if unknown:
@@ -98,16 +102,21 @@ def autograde(
                 _forget(book, lab, student)
         secret = _secret(book.root, lab)
         how = How(sandbox, secret, (str(book.root),), limits, None if package is None else str(package))
-        todo = [student for student in chosen if not _is_marked(book, lab, student, sandbox)]
-        run = _Run(book, lab, workers, how, Progress(kept=len(chosen) - len(todo), left=len(todo)), report)
+        stored = book.stored(lab.assignment)
+        known = {student: _marks(book, lab, student, sandbox) for student in chosen if student in stored}
+        kept = {student: marks for student, marks in known.items() if marks is not None}
+        todo = [student for student in chosen if student not in kept]
+        grader = grader_of(package or PACKAGE)
+        older = sum(marks.grader != grader for marks in kept.values())
+        run = _Run(book, lab, workers, how, Progress(kept=len(kept), left=len(todo), older=older), report)
         run.go(todo)
-        if not run.progress.failed and len(chosen) == len(handed_in):
+        if not run.broken and len(chosen) == len(handed_in):
             _secret_file(book.root, lab).unlink(missing_ok=True)
         return run.progress
 
 
 class _Run:
-    """The jobs of one run: which are under way, how often each was begun, what became of them."""
+    """The jobs of one run: which are under way, how often each was begun, how they ended."""
 
     def __init__(
         self, book: CourseBook, lab: Lab, workers: Workers, how: How, progress: Progress, report: Report
@@ -117,8 +126,9 @@ class _Run:
         self._waiting: deque[str] = deque()
         self._running: dict[Future[Marked], Job] = {}
         self._tries: dict[str, int] = {}
-        self._held: list[tuple[Job, Marked]] = []
-        self._unstored = 0
+        self._held: dict[str, tuple[Job, Marked]] = {}
+        self.broken = 0
+        """How many markings did not come to an end, through no fault of what was handed in."""
 
     def go(self, students: Sequence[str]) -> None:
         """Mark ``students``; returns when all are stored."""
@@ -129,19 +139,17 @@ class _Run:
             # In pieces: on Windows Ctrl-C does not end a wait.
             done, _ = wait(self._running, timeout=0.5, return_when=FIRST_COMPLETED)
             over = [(self._running.pop(future), future) for future in done]
-            ready = [(job, self._outcome(job, future)) for job, future in over]
+            ready = {job.student: (job, self._outcome(job, future)) for job, future in over}
+            self._workers.check()
             self._fill()
-            for job, marked in ready:
-                if marked is not None:
-                    self._take(job, marked)
-        for job, marked in self._held:
-            self._store(job, marked)
+            self._take({student: (job, marked) for student, (job, marked) in ready.items() if marked is not None})
+        self._store(self._held)
 
     def _fill(self) -> None:
         while self._waiting and len(self._running) < self._workers.capacity():
             student = self._waiting.popleft()
             folder = self._book.submitted(self._lab.assignment, student)
-            job = Job(student, self._lab, collect(folder, self._lab.name), self._how)
+            job = Job(student, self._lab, collect(folder), self._how)
             self._tries[student] = self._tries.get(student, 0) + 1
             self._running[self._workers.executor.submit(mark_job, job)] = job
 
@@ -151,6 +159,8 @@ class _Run:
             return future.result()
         except NoSandbox:
             raise
+        except Killed as error:
+            why = f"{error} ({MOST_TRIES} times; this is the machine's fault, see its memory)"
         except self._workers.lost:
             why = f"the process that marked it came to an end {MOST_TRIES} times"
         except Exception as error:
@@ -158,52 +168,65 @@ class _Run:
         if self._tries[job.student] < MOST_TRIES:
             self._waiting.append(job.student)
             return None
-        return not_marked(job, why)
+        return not_marked(job.lab, job.handed_in, why)
 
-    def _take(self, job: Job, marked: Marked) -> None:
-        if marked.trouble and not self.progress.done and not self.progress.kept:
-            # Perhaps nothing can be marked at all; then no mark of anybody's is touched.
-            self._held.append((job, marked))
+    def _take(self, ready: Mapping[str, tuple[Job, Marked]]) -> None:
+        """Store ``ready``, unless it may be that nothing can be marked at all; then nobody's marks are touched."""
+        broken = {student: one for student, one in ready.items() if one[1].trouble and not one[1].unreadable}
+        if len(broken) == len(ready) and not self.progress.done and not self.progress.kept:
+            self._held |= broken
             if len(self._held) >= HOPELESS:
-                raise ClassError(f"marking fails for everybody, and no marks were changed: {marked.trouble}")
+                words = next(iter(self._held.values()))[1].trouble
+                raise ClassError(f"marking fails for everybody, and no marks were changed: {words}")
             return
-        self._store(job, marked)
-        held, self._held = self._held, []
-        for other, trouble in held:
-            self._store(other, trouble)
+        held, self._held = self._held, {}
+        self._store({**ready, **held})
 
-    def _store(self, job: Job, marked: Marked) -> None:
-        try:
-            self._book.write(job.lab, job.student, marked)
-        except GradebookError as error:
-            self._unstored += 1
-            if self._unstored >= HOPELESS and not self.progress.done:
-                raise ClassError(f"marks cannot be stored: {error}") from None
-            marked = not_marked(job, f"its marks could not be stored: {error}")
+    def _store(self, ready: Mapping[str, tuple[Job, Marked]]) -> None:
+        students = list(ready)
+        for start in range(0, len(students), BATCH):
+            part = {student: ready[student] for student in students[start : start + BATCH]}
+            failed = self._book.write(self._lab, {student: marked for student, (_, marked) in part.items()})
+            if len(failed) >= HOPELESS and len(failed) == len(part) and not self.progress.done:
+                raise ClassError(f"marks cannot be stored: {next(iter(failed.values()))}")
+            for student, (job, marked) in part.items():
+                if student in failed:
+                    marked = not_marked(job.lab, job.handed_in, f"its marks could not be stored: {failed[student]}")
+                self._count(student, marked)
+
+    def _count(self, student: str, marked: Marked) -> None:
         now = self.progress
+        self.broken += bool(marked.trouble) and not marked.unreadable
         self.progress = replace(
             now, done=now.done + (not marked.trouble), failed=now.failed + bool(marked.trouble), left=now.left - 1
         )
-        self._report(self.progress, Outcome(job.student, marked))
+        self._report(self.progress, Outcome(student, marked))
 
 
 def _marked_file(book: CourseBook, lab: Lab, student: str) -> Path:
     return book.autograded(lab.assignment, student) / lab.name
 
 
-def _is_marked(book: CourseBook, lab: Lab, student: str, sandbox: str) -> bool:
+def _marks(book: CourseBook, lab: Lab, student: str, sandbox: str) -> Marks | None:
+    """The student's marks where they are those of what lies there now, else None."""
     marks = read_marks(_marked_file(book, lab, student))
     if marks is None or (sandbox == "bubblewrap" and not marks.isolated):
-        return False
-    return marks.are_of(collect(book.submitted(lab.assignment, student), lab.name).version, lab.version)
+        return None
+    folder = book.submitted(lab.assignment, student)
+    # Files that nobody has touched need not be read.
+    submission = marks.submission if marks.signature == signature(folder) else collect(folder).version
+    return marks if marks.are_of(submission, lab.version) else None
 
 
 def _forget(book: CourseBook, lab: Lab, student: str) -> None:
-    """Make sure that this student is marked again, even if the run that wants it is broken off."""
+    """Make sure that this student is marked again, even if the run that wants it is broken off.
+
+    The notebook is set aside: `Store` looks there for what a person has graded already.
+    """
     with contextlib.suppress(OSError):
         path = _marked_file(book, lab, student)
         path.parent.chmod(0o755)
-        path.unlink()
+        path.replace(before(path))
 
 
 def _secret_file(root: Path, lab: Lab) -> Path:
@@ -221,28 +244,3 @@ def _secret(root: Path, lab: Lab) -> str:
         secret = secrets.token_hex(16)
         path.write_text(json.dumps({"secret": secret}), encoding="utf-8")
         return secret
-
-
-@contextmanager
-def _only_one(root: Path) -> Iterator[None]:
-    """Within the block no other process writes marks for the course in ``root``. Raises `ClassError` if one does."""
-    folder = root / STATE
-    folder.mkdir(exist_ok=True)
-    path = folder / "autograde.lock"
-    for _ in range(2):
-        try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-            break
-        except FileExistsError:
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
-            if text.isdigit() and psutil.pid_exists(int(text)) and int(text) != os.getpid():
-                raise ClassError(f"process {text} is marking this course; wait for it, or remove {path}") from None
-            path.unlink(missing_ok=True)
-    else:
-        raise ClassError(f"another process is marking this course; wait for it, or remove {path}")
-    os.write(descriptor, str(os.getpid()).encode())
-    os.close(descriptor)
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)

@@ -21,10 +21,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from xinfer_lab.grading.catalog import LABS, pieces_of
-from xinfer_lab.grading.piece import ALWAYS_DENIED
+from xinfer_lab.course.package_view import PACKAGE
+from xinfer_lab.grading.catalog import pieces_of
+from xinfer_lab.grading.rooms import ALWAYS_DENIED, LABS
 
-__all__ = ["asked_names", "bundle", "sealed_modules", "write_bundle"]
+__all__ = ["asked_names", "bundle", "package_of", "sealed_modules", "write_bundle"]
 
 TOP = "xinfer-lab"
 """The folder that the archive unpacks to."""
@@ -33,7 +34,7 @@ FILES = ("LICENSE", "constraints.txt", "environment.yml", "pyproject.toml")
 LEFT_OUT = ("course", "__pycache__")
 """Folders of the package that students do not need."""
 
-MACHINE = ("device", "qwen2", "residency", "grading")
+MACHINE = ("device", "qwen2", "residency", "grading", "labs")
 """Folders of the package in which a name that a lab asks for is its answer. Elsewhere it is the name of a command."""
 
 OLDEST = (1980, 1, 1, 0, 0, 0)
@@ -83,10 +84,13 @@ def _definitions(source: str) -> set[str]:
     return {statement.name for statement in ast.parse(source).body if isinstance(statement, kinds)}
 
 
-def sealed_modules(root: Path) -> frozenset[str]:
-    """The modules to seal, by name, of the package in ``root``: for all labs, since each builds on those before it."""
+def sealed_modules(root: Path, course: Path | None = None) -> frozenset[str]:
+    """The modules to seal, by name, of the package in ``root``: for all labs, since each builds on those before it.
+
+    ``course`` is the course's folder where that is another one.
+    """
     denied = set(ALWAYS_DENIED) | {name for lab in LABS for piece in pieces_of(lab) for name in piece.denied_modules}
-    asked = asked_names(root)
+    asked = asked_names(root) | (asked_names(course) if course else frozenset())
     found = set()
     for path in _modules(root):
         name = _name(path.relative_to(root))
@@ -109,18 +113,35 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def bundle(root: Path, labs: Sequence[str]) -> dict[str, bytes]:
-    """The files of the archive by path within `TOP`: of the course in ``root``, with ``labs`` as they are released."""
-    made = {name: (root / name).read_bytes() for name in FILES}
+def package_of(root: Path) -> Path:
+    """The folder that holds the package and what sets it up, for the course in ``root``: that folder itself, or the
+    clone that this command runs from. Raises ValueError where neither does.
+    """
+    for folder in (root, PACKAGE.parent):
+        if (folder / "xinfer_lab").is_dir() and all((folder / name).is_file() for name in FILES):
+            return folder
+    raise ValueError(
+        f"the archive needs {', '.join(FILES)} and the package beside each other; neither {root} nor {PACKAGE.parent} "
+        "has them: run this from a clone of the repository"
+    )
+
+
+def bundle(root: Path, labs: Sequence[str], package: Path | None = None) -> dict[str, bytes]:
+    """The files of the archive by path within `TOP`: of the course in ``root``, with ``labs`` as they are released.
+
+    ``package`` is what `package_of` says, the course's own folder if left out.
+    """
+    package = package or root
+    made = {name: (package / name).read_bytes() for name in FILES}
     made["README.md"] = README.encode()
-    for folder in [*(Path("labs", lab) for lab in labs), Path("config")]:
-        for path in sorted((root / folder).rglob("*")):
+    for top, folder in [*((root, Path("labs", lab)) for lab in labs), (package, Path("config"))]:
+        for path in sorted((top / folder).rglob("*")):
             if path.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(path.parts):
-                made[path.relative_to(root).as_posix()] = path.read_bytes()
-    sealed = sealed_modules(root)
-    modules = set(_modules(root))
-    for path in sorted((root / "xinfer_lab").rglob("*")):
-        place = path.relative_to(root)
+                made[path.relative_to(top).as_posix()] = path.read_bytes()
+    sealed = sealed_modules(package, root)
+    modules = set(_modules(package))
+    for path in sorted((package / "xinfer_lab").rglob("*")):
+        place = path.relative_to(package)
         if path in modules:
             content = path.read_bytes().replace(b"\r\n", b"\n")
             made[place.as_posix()] = _seal(content) if _name(place) in sealed else content

@@ -1,13 +1,17 @@
-"""How an instructor's answer becomes a student's gap."""
+"""Turns an instructor's answer into a student's gap."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearSolutions
 
-__all__ = ["ClearAnswers"]
+__all__ = ["RULES", "ClearAnswers"]
+
+RULES = "rules"
+"""In a cell's metadata: which rules its text states, by piece and name, each with the words that state it."""
 
 _GAP = re.compile(r"^[ \t]*### GAP:(?: (.*))?$", re.MULTILINE)
 
@@ -21,6 +25,11 @@ class ClearAnswers(ClearSolutions):  # type: ignore[misc]  # nbgrader publishes 
     SOLUTION`` alone
     puts the configured stub there.
     """
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, cell_index: int) -> Any:
+        """As nbgrader's; the names of the rules that the cell states stay with the instructor."""
+        cell.metadata.pop(RULES, None)
+        return super().preprocess_cell(cell, resources, cell_index)
 
     def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:
         if cell.cell_type != "code":

@@ -41,7 +41,8 @@ def confine(*, drop: bool, cpu: int, memory: int = MEMORY, threads: int = 0) -> 
     import resource
 
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_CPU, cpu)
+    # A signal that tells what it was before the one that an out-of-memory killer sends too.
+    _limit(resource.RLIMIT_CPU, cpu, cpu + 10)
     _limit(resource.RLIMIT_FSIZE, FILE)
     _limit(resource.RLIMIT_NOFILE, 512)
     if sys.platform == "linux":
@@ -49,12 +50,12 @@ def confine(*, drop: bool, cpu: int, memory: int = MEMORY, threads: int = 0) -> 
         _limit(resource.RLIMIT_NPROC, PROCESSES + threads)
 
 
-def _limit(which: int, most: int) -> None:
+def _limit(which: int, soft: int, hard: int | None = None) -> None:
     import resource
 
-    _, hard = resource.getrlimit(which)
-    value = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(which, (value, value))
+    _, most = resource.getrlimit(which)
+    values = [value if most == resource.RLIM_INFINITY else min(value, most) for value in (soft, hard or soft)]
+    resource.setrlimit(which, (values[0], values[1]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A dispute: ask a marked notebook again, with the cases that it was marked with, and keep all that came of it."""
+"""Settles a dispute: marks a marked notebook again with its own cases, and keeps the evidence."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import nbformat
 
 from xinfer_lab.course.grade_cells import Check
 from xinfer_lab.course.lab import Lab
-from xinfer_lab.course.marked import read_marked
-from xinfer_lab.course.marking import Marker
+from xinfer_lab.course.mark_submission import Marker
+from xinfer_lab.course.marked_notebook import read_marked
 from xinfer_lab.course.package_view import PACKAGE
-from xinfer_lab.course.recording import Answer, Recording, RecordLimits
+from xinfer_lab.course.recorder_client import Answer, Recording, RecordLimits
 from xinfer_lab.course.sandbox import Sandbox
 from xinfer_lab.course.steps import Run
-from xinfer_lab.course.trusted import Drawn
 from xinfer_lab.course.verdict import Status, Verdict
+from xinfer_lab.course.verifier_client import Drawn
 from xinfer_lab.grading.report import Report
 
 __all__ = ["Asked", "Heard", "hear"]
@@ -111,8 +111,8 @@ class _Hearing(Marker):
         self.asked: list[Asked] = []
 
     def _judge(
-        self, check: Check, answer: Answer, drawn: Drawn, before: Sequence[Run], recording: Recording
+        self, check: Check, answer: Answer, drawn: Drawn, before: Sequence[Run], recording: Recording, until: float
     ) -> tuple[Status, Report]:
-        status, report = super()._judge(check, answer, drawn, before, recording)
+        status, report = super()._judge(check, answer, drawn, before, recording, until)
         self.asked.append(Asked(check.piece, self._seed(check), drawn.cases, answer.data, status, report))
         return status, report

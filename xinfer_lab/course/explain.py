@@ -1,4 +1,4 @@
-"""Say why an answer could not be recorded."""
+"""Explains why an answer could not be recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xinfer_lab.course.grade_cells import Check
-from xinfer_lab.course.recording import CellRun, Recording
+from xinfer_lab.course.recorder_client import CellRun, Recording
 from xinfer_lab.course.steps import Run, defined_names
 from xinfer_lab.course.supervised import Ended
 from xinfer_lab.course.transplant import Origin
@@ -18,13 +18,16 @@ __all__ = ["explain_end", "explain_lack", "status_of_end"]
 
 def status_of_end(ended: Ended) -> Status:
     """Timed out for what took too long, kernel died for all else."""
-    return Status.TIMED_OUT if ended.cause in ("cpu", "idle", "wall") else Status.DIED
+    return Status.TIMED_OUT if ended.cause in ("cpu", "idle", "wall", "budget") else Status.DIED
 
 
 def explain_end(check: Check, ended: Ended) -> tuple[Status, Report]:
     """The answer was there, and ended the process that asked it."""
     status = status_of_end(ended)
-    if status is Status.TIMED_OUT:
+    if ended.cause == "budget":
+        headline = "It was not marked: the time for this notebook was up."
+        hint = "Leave out cells that wait, or compute for long: what a cell takes counts for the whole notebook."
+    elif status is Status.TIMED_OUT:
         headline, hint = "It was stopped: it does not come to an end.", "Look for a loop whose end is never reached."
     else:
         headline = "It ended the process that ran it."
@@ -41,7 +44,9 @@ def explain_lack(
         return Status.FAILED, Report(
             check.piece,
             False,
-            "It uses a module that holds the answer.",
+            "It uses a module that holds the answer."
+            if "holds" in lacks["denied"]
+            else "It uses a module that no answer may use.",
             got=lacks["denied"],
             hint="Write this part yourself; the module is closed while the piece is graded.",
         )

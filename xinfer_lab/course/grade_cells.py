@@ -29,7 +29,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class GradeCell:
-    """A graded cell: its checks in order, or none where a person grades it (``by_hand``)."""
+    """A graded cell: its checks in order, or none where the instructor grades it (``by_hand``)."""
 
     grade_id: str
     points: float

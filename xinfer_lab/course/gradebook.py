@@ -8,30 +8,29 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from xinfer_lab.course.database import GradebookError, refuse_unusable, unusable
 from xinfer_lab.course.grade_cells import grade_cells
 from xinfer_lab.course.job import Marked
 from xinfer_lab.course.lab import Lab
-from xinfer_lab.course.nbgrader_process import nbgrader_environment, run_nbgrader
+from xinfer_lab.course.nbgrader_process import nbgrader_environment
 from xinfer_lab.course.notebook import Cell
+from xinfer_lab.course.release import generate
 
 __all__ = ["CourseBook", "GradebookError", "Score"]
-
-
-class GradebookError(RuntimeError):
-    """Marks could not be stored; the message has nbgrader's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
     """What the gradebook says of one student's lab. ``by_hand``: a person has something to grade.
 
-    ``score`` is before ``penalty`` points for coming late.
+    ``score`` is before ``penalty`` points for coming late; ``stored``: the gradebook has marks at all; ``late`` are the
+    seconds after the lab was due, None where one of the two times is not known; ``lms`` is Canvas's number.
     """
 
     student: str
@@ -43,6 +42,9 @@ class Score:
     penalty: float
     by_hand: bool
     timestamp: datetime | None
+    stored: bool = False
+    late: float | None = None
+    lms: str = ""
 
 
 class CourseBook:
@@ -86,11 +88,10 @@ class CourseBook:
         if self._knows(lab):
             return
         with tempfile.TemporaryDirectory() as folder:
-            into = f"--CourseDirectory.release_directory={Path(folder).resolve()}"
             try:
-                run_nbgrader(self.root, "generate_assignment", lab.assignment, "--force", into)
+                generate(Path(folder, "labs"), root=self.root, lab=lab.assignment, gradebook=True)
             except RuntimeError as error:
-                raise GradebookError(f"the gradebook cannot take {lab.assignment}: {error}") from None
+                raise GradebookError(str(error)) from None
         if not self._knows(lab):
             raise GradebookError(f"labs/{lab.assignment} is not what solutions/ gives: release it first")
 
@@ -117,79 +118,114 @@ class CourseBook:
             same = all(there[cell.name].source == cell.source for cell in given)
             return same and {cell.grade_id: cell for cell in grade_cells(checks)} == graded
 
-    def write(self, lab: Lab, student: str, marked: Marked) -> None:
-        """Store ``marked`` in the place of whatever there is for this student and lab: grades, notes, marked notebook.
+    def write(self, lab: Lab, markings: Mapping[str, Marked]) -> dict[str, str]:
+        """Store ``markings`` by student in the place of whatever there is for this lab: grades, notes, marked notebook.
 
-        Raises `GradebookError`.
+        What could not be stored comes back, with the reason. Raises `GradebookError` where nothing can be stored.
         """
-        from nbgrader.converters.base import NbGraderException
+        try:
+            self._write(lab, markings)
+            return {}
+        except GradebookError:
+            raise
+        except Exception as error:
+            # One of them does not fit: the others are not to suffer for it.
+            if len(markings) == 1:
+                words = str(error).strip().splitlines()
+                return dict.fromkeys(markings, f"{type(error).__name__}: {words[0] if words else 'no details'}")
+        failed: dict[str, str] = {}
+        for student, marked in markings.items():
+            failed |= self.write(lab, {student: marked})
+        return failed
 
-        lines: list[str] = []
-        with _in(self.root), _quiet(lines):
-            converter = _converter(self._config, self._coursedir, lab, student, marked)
+    def _write(self, lab: Lab, markings: Mapping[str, Marked]) -> None:
+        with self.gradebook() as book:
+            from nbgrader.converters import Autograde
+
+            from xinfer_lab.course.store import Store
+
+            # One transaction for all: nbgrader's own methods commit whenever they are called.
+            book.db.commit = book.db.flush
             try:
-                converter.start()
-            except NbGraderException as error:
-                # nbgrader logs the traceback; its last line is the cause.
-                causes = [line.strip().splitlines()[-1] for line in lines if line.startswith("Traceback")]
-                raise GradebookError((causes or [str(error)])[-1]) from None
+                Store(book, lab, Autograde(coursedir=self._coursedir, config=self._config, force=True)).write(markings)
+            except BaseException:
+                book.db().rollback()
+                raise
 
     def scores(self, assignment: str) -> dict[str, Score]:
         """What the gradebook says of ``assignment``, for every student that it knows; all zero where it has nothing."""
-        from nbgrader.api import MissingEntry
+        from nbgrader.api import MissingEntry, Student
 
         found: dict[str, Score] = {}
         with self.gradebook() as book:
             try:
-                most = float(book.find_assignment(assignment).max_score)
+                lab = book.find_assignment(assignment)
+                most, due = float(lab.max_score), lab.duedate
             except MissingEntry:
                 return {}
-            for student in book.students:
-                about = (student.id, student.first_name or "", student.last_name or "", student.email or "")
-                try:
-                    submission = book.find_submission(assignment, student.id)
-                except MissingEntry:
-                    found[student.id] = Score(*about, 0.0, most, 0.0, False, None)
-                    continue
-                penalty = float(submission.late_submission_penalty or 0.0)
-                by_hand = bool(submission.needs_manual_grade)
-                found[student.id] = Score(*about, float(submission.score), most, penalty, by_hand, submission.timestamp)
+            sums = _sums(book, assignment)
+            columns = (Student.id, Student.first_name, Student.last_name, Student.email, Student.lms_user_id)
+            for student, first, last, email, lms in book.db.query(*columns).order_by(Student.id):
+                about = (student, first or "", last or "", email or "")
+                if student in sums:
+                    score, by_hand, penalty, at = sums[student]
+                    late = None if at is None or due is None else max(0.0, (at - due).total_seconds())
+                    found[student] = Score(*about, score, most, penalty, by_hand, at, True, late, lms or "")
+                else:
+                    found[student] = Score(*about, 0.0, most, 0.0, False, None, lms=lms or "")
         return found
+
+    def stored(self, assignment: str) -> set[str]:
+        """Whose marks of ``assignment`` the gradebook has."""
+        from nbgrader.api import Assignment, SubmittedAssignment
+
+        with self.gradebook() as book:
+            rows = (
+                book.db.query(SubmittedAssignment.student_id)
+                .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+                .filter(Assignment.name == assignment)
+            )
+            return {student for (student,) in rows}
 
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Any]:
-        """nbgrader's own `Gradebook`, open within the block."""
+        """nbgrader's own `Gradebook`, open within the block. Raises `GradebookError` where the database is no use."""
         with _in(self.root), _quiet():
             from nbgrader.api import Gradebook
+            from sqlalchemy.exc import DBAPIError
 
-            with Gradebook(self._coursedir.db_url, self._coursedir.course_id) as book:
-                yield book
+            refuse_unusable(self._coursedir.db_url)
+            try:
+                with Gradebook(self._coursedir.db_url, self._coursedir.course_id) as book:
+                    yield book
+            except DBAPIError as error:
+                raise unusable(self._coursedir.db_url, str(error.orig)) from None
 
 
-def _converter(config: Any, coursedir: Any, lab: Lab, student: str, marked: Marked) -> Any:
-    from nbgrader.converters import Autograde
+def _sums(book: Any, assignment: str) -> dict[str, tuple[float, bool, float, datetime | None]]:
+    """By student: score before the penalty, whether a person has something to grade, penalty, when it was handed in.
 
-    from xinfer_lab.course.preprocessors import MARKED
+    Two questions for the whole class: nbgrader's own properties ask two for each submission.
+    """
+    from nbgrader.api import Assignment, Grade, SubmittedAssignment, SubmittedNotebook
+    from sqlalchemy import func
 
-    coursedir = type(coursedir)(config=config)
-    coursedir.assignment_id, coursedir.student_id = lab.assignment, student
-
-    class Store(Autograde):  # type: ignore[misc]
-        """nbgrader's own autograde step for one submission whose marking is there already."""
-
-        def init_notebooks(self) -> None:
-            """The lab's notebook, whether the student has a file of that name or not."""
-            folder = self._format_source(lab.assignment, student)
-            self.assignments = {folder: [os.path.join(folder, lab.name)]}
-
-        def init_single_notebook_resources(self, notebook_filename: str) -> Any:
-            """nbgrader's, and the marking."""
-            return {**super().init_single_notebook_resources(notebook_filename), MARKED: marked}
-
-        def run_pre_convert_hook(self) -> None:
-            """Files that were handed in stay as they are."""
-
-    return Store(coursedir=coursedir, config=config, force=True)
+    db = book.db
+    scores = (
+        db.query(SubmittedNotebook.assignment_id, func.sum(Grade.score), func.max(Grade.needs_manual_grade))
+        .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+        .group_by(SubmittedNotebook.assignment_id)
+    )
+    graded = {key: (float(score or 0.0), bool(by_hand)) for key, score, by_hand in scores}
+    late = func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)
+    rows = (
+        db.query(SubmittedAssignment.student_id, SubmittedAssignment.id, SubmittedAssignment.timestamp, late)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .filter(Assignment.name == assignment)
+        .group_by(SubmittedAssignment.id)
+    )
+    return {student: (*graded.get(key, (0.0, False)), float(penalty), at) for student, key, at, penalty in rows}
 
 
 @contextlib.contextmanager

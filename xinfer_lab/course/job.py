@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 
+from xinfer_lab.course.clean import plain
 from xinfer_lab.course.handed_in import HandedIn
 from xinfer_lab.course.lab import Lab
-from xinfer_lab.course.marking import Marker, seeds_of
-from xinfer_lab.course.notebook import Notebook, UnreadableNotebook, choose_notebook, load_notebook
-from xinfer_lab.course.package_view import PACKAGE
-from xinfer_lab.course.recording import RecordLimits
+from xinfer_lab.course.mark_submission import Marker, seeds_of
+from xinfer_lab.course.notebook import Notebook
+from xinfer_lab.course.package_view import PACKAGE, fingerprint
+from xinfer_lab.course.recorder_client import RecordLimits
 from xinfer_lab.course.sandbox import open_sandbox
+from xinfer_lab.course.taken import take
 from xinfer_lab.course.transplant import transplant
 from xinfer_lab.course.verdict import Marking, Status, Verdict
 from xinfer_lab.grading.report import Report
 
-__all__ = ["How", "Job", "Marked", "close_markers", "mark_job", "not_marked"]
+__all__ = [
+    "How",
+    "Job",
+    "Marked",
+    "close_markers",
+    "grader_of",
+    "mark_job",
+    "marked_by",
+    "not_marked",
+    "nothing_to_mark",
+]
 
 READING = 3 * 2**30
 """Bytes that reading one file's JSON may take: a small file can be worth much memory."""
@@ -57,30 +71,62 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """What became of a job: the notebook that was taken, without outputs, and its marking; ``sandbox`` says where its
-    code ran. ``trouble`` is why it was not marked, or empty.
+    """The result of a job: the notebook that was taken, without outputs, and its marking.
+
+    ``handed_in`` are the version and the signature of the submission, ``sandbox`` says where its code ran, ``grader``
+    is the fingerprint of the package that marked and ``at`` when, as ISO 8601 in UTC. ``trouble`` is why it was not
+    marked, or empty; ``unreadable`` says that the trouble lies in what was handed in, and not in marking.
     """
 
     notebook: Notebook
     marking: Marking
-    version: str
+    handed_in: tuple[str, str]
     sandbox: str
     isolated: bool
+    grader: str
+    at: str
     trouble: str = ""
+    unreadable: bool = False
 
 
 def mark_job(job: Job) -> Marked:
-    """Mark ``job``. Raises `MarkingError` or `NoSandbox` where this process cannot mark anything."""
+    """Mark ``job``.
+
+    Raises `MarkingError` or `NoSandbox` where this process cannot mark anything, and `Killed` where something outside
+    ended what it had started.
+    """
     with _memory(READING):
-        notebook, notes = _notebook(job)
+        taken = take(job.lab, job.handed_in)
+    if taken.trouble:
+        return nothing_to_mark(job.lab, job.handed_in, taken.trouble, taken.notes)
     marker = _marker(job.how)
-    marking = marker.mark(job.lab, notebook, notes)
-    return Marked(notebook, marking, job.handed_in.version, marker.sandbox.words, marker.sandbox.isolated)
+    marking = marker.mark(job.lab, taken.notebook, taken.notes)
+    return marked_by(marker, taken.notebook, marking, job.handed_in)
 
 
-def not_marked(job: Job, why: str) -> Marked:
-    """What is written for a submission whose marking did not come to an end: no points, and the reason."""
+def marked_by(marker: Marker, notebook: Notebook, marking: Marking, handed_in: HandedIn) -> Marked:
+    """``marking`` of ``notebook``, with who made it, where and when."""
+    version = handed_in.version, handed_in.signature
+    sandbox = marker.sandbox
+    return Marked(notebook, marking, version, sandbox.words, sandbox.isolated, grader_of(marker.package), _now())
+
+
+def nothing_to_mark(lab: Lab, handed_in: HandedIn, why: str, notes: tuple[str, ...]) -> Marked:
+    """What is written for a submission in which there is nothing to mark: no points, and the reason."""
+    hint = "Hand in the notebook again: save it, check that it opens, and give in that one file."
+    return _without_marks(lab, handed_in, why, notes, hint, unreadable=True)
+
+
+def not_marked(lab: Lab, handed_in: HandedIn, why: str) -> Marked:
+    """What is written for a submission whose marking did not finish: no points, and the reason."""
+    why = plain(why)
     hint = "Your instructor runs the marking again; see that your notebook runs from top to bottom."
+    return _without_marks(lab, handed_in, why, (), hint, unreadable=False)
+
+
+def _without_marks(
+    lab: Lab, handed_in: HandedIn, why: str, notes: tuple[str, ...], hint: str, *, unreadable: bool
+) -> Marked:
     verdicts = tuple(
         Verdict(graded.grade_id, graded.points, Status.BY_HAND)
         if graded.by_hand
@@ -88,31 +134,26 @@ def not_marked(job: Job, why: str) -> Marked:
             graded.grade_id,
             graded.points,
             Status.NOT_MARKED,
-            Report(graded.grade_id, False, "This notebook was not marked.", got=why, hint=hint),
+            Report(graded.checks[0].piece, False, "This notebook was not marked.", got=why, hint=hint),
         )
-        for graded in job.lab.graded
+        for graded in lab.graded
     )
-    notebook = Notebook(())
-    marking = Marking(verdicts, (f"This notebook was not marked: {why}.",), transplant(job.lab.released, notebook), {})
-    return Marked(notebook, marking, job.handed_in.version, "", False, why)
+    # As it was released: it holds no answer, so nobody is asked to read one.
+    marking = Marking(
+        verdicts, (f"This notebook was not marked: {why}.", *notes), transplant(lab.released, lab.released), {}
+    )
+    version = handed_in.version, handed_in.signature
+    return Marked(lab.released, marking, version, "", False, grader_of(PACKAGE), _now(), why, unreadable)
 
 
-def _notebook(job: Job) -> tuple[Notebook, tuple[str, ...]]:
-    """The notebook to mark, and notes on how it was found."""
-    name, files = job.lab.name, dict(job.handed_in.files)
-    found: dict[str, Notebook | None] = {}
-    trouble = list(job.handed_in.notes)
-    for file, raw in files.items():
-        try:
-            found[file] = load_notebook(raw, file)
-        except UnreadableNotebook as error:
-            found[file] = None
-            trouble.append(f"This notebook could not be read: {error}.")
-    if name in found:
-        return found[name] or Notebook(()), tuple(trouble)
-    chosen, note = choose_notebook(name, found, job.lab.grade_ids)
-    notes = (*trouble, *([note] if note else ()))
-    return (found[chosen] if chosen else None) or Notebook(()), notes
+@functools.cache
+def grader_of(package: Path) -> str:
+    """The fingerprint of the package in the folder ``package``, as a mark names it."""
+    return fingerprint(package)[:16]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @contextlib.contextmanager

@@ -44,7 +44,9 @@ def read_lab(assignment: str, source: Path, released: Path) -> Lab:
     notebook = read_notebook(released)
     there = {cell.grade_id for cell in notebook.cells if cell.mark.get("grade")}
     if there != {cell.grade_id for cell in graded}:
-        raise ValueError(f"{released} has other graded cells than {source}; release the lab anew")
+        raise ValueError(
+            f"{released} has other graded cells than {source}; release the lab anew, or put those cells back"
+        )
     return Lab(assignment, released.name, notebook, graded)
 
 

@@ -1,10 +1,10 @@
-"""Who comes nearest to the bound: the plans of Lab 6 are run again, and what students claimed is compared with that.
+"""Ranks students by how near their plans of Lab 6 come to the bound; runs the plans again and checks claims.
 
     python -m xinfer_lab.course.leaderboard submitted/*/lab6-beat-the-link/beat_the_link.ipynb --seed 2026
 
 Nothing that a student wrote down is believed: each plan is recorded in the sandbox and verified apart, as in marking.
-``--claims FILE`` has lines that were posted elsewhere, each with the path of its notebook in front of it.
-Status 0 if every claim is confirmed, 1 if one is not, 2 if the race could not be run.
+``--claims FILE`` has lines that were posted elsewhere, each with the path of its notebook in front of it. Status 0 if
+every claim is confirmed, 1 if one is not, 2 if the race could not be run.
 """
 
 from __future__ import annotations
@@ -13,20 +13,27 @@ import argparse
 import dataclasses
 import json
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from xinfer_lab.course.clean import plain
 from xinfer_lab.course.grade_cells import Check
 from xinfer_lab.course.lab import Lab, find_lab
-from xinfer_lab.course.marking import Marker
-from xinfer_lab.course.notebook import Notebook, UnreadableNotebook, read_notebook
+from xinfer_lab.course.mark_submission import Marker
+from xinfer_lab.course.notebook import LARGEST_FILE, Notebook, UnreadableNotebook, read_notebook
+from xinfer_lab.course.plain_files import read_plain
 from xinfer_lab.course.sandbox import CHOICES, NoSandbox, open_sandbox
-from xinfer_lab.course.trusted import MarkingError
-from xinfer_lab.grading.race import RACE
-from xinfer_lab.grading.race_line import RaceLine, find_lines
+from xinfer_lab.course.verifier_client import MarkingError
+from xinfer_lab.labs.lab6.given.race import RACE
+from xinfer_lab.labs.lab6.race_line import RaceLine, find_lines
 
-__all__ = ["Entry", "claims_in", "main", "only_the_race", "rank", "table"]
+__all__ = ["MOST_CLAIMS", "Entry", "claims_in", "main", "only_the_race", "rank", "table"]
+
+
+MOST_CLAIMS = 5
+"""Lines of one notebook that are run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +63,13 @@ def only_the_race(lab: Lab, seed: int) -> Lab:
 
 
 def claims_in(path: Path) -> list[RaceLine]:
-    """The lines that stand in the outputs of the notebook at ``path``, each once."""
+    """The first lines that stand in the outputs of the notebook at ``path``, each once."""
     try:
-        cells = json.loads(path.read_text(encoding="utf-8")).get("cells", [])
+        cells = json.loads(read_plain(path, LARGEST_FILE, depth=3)[0]).get("cells", [])
         text = "\n".join("".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", []))
-    except (OSError, ValueError, AttributeError, TypeError):
+        return list(dict.fromkeys(find_lines(text)))[:MOST_CLAIMS]
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError, MemoryError):
         return []
-    return list(dict.fromkeys(find_lines(text)))
 
 
 def rank(
@@ -71,14 +78,18 @@ def rank(
     """All submissions, run on the cases of ``seed``, the best first; those without a line last."""
     entries = []
     for name, notebook in submissions.items():
-        line, trouble = _run(lab, notebook, seed, marker)
-        checked = [(claim, _run(lab, notebook, claim.seed, marker)[0]) for claim in claims.get(name, ())]
+        # One budget for a submission, however much it claims: a claim that time did not reach is not confirmed.
+        until = time.monotonic() + marker.budget
+        line, trouble = _run(lab, notebook, seed, marker, until)
+        checked = [(claim, _run(lab, notebook, claim.seed, marker, until)[0]) for claim in claims.get(name, ())]
         entries.append(Entry(name, line, trouble, tuple(checked)))
     return sorted(entries, key=lambda entry: (-entry.line.score if entry.line else 1.0, entry.name))
 
 
-def _run(lab: Lab, notebook: Notebook, seed: int, marker: Marker) -> tuple[RaceLine | None, str]:
-    (verdict,) = marker.mark(only_the_race(lab, seed), notebook).verdicts
+def _run(lab: Lab, notebook: Notebook, seed: int, marker: Marker, until: float) -> tuple[RaceLine | None, str]:
+    if time.monotonic() > until:
+        return None, "the time for this notebook was up"
+    (verdict,) = marker.mark(only_the_race(lab, seed), notebook, until=until).verdicts
     report = verdict.report
     if report is None or not report.passed:
         return None, report.headline if report else verdict.status.value
@@ -90,7 +101,7 @@ def table(entries: Iterable[Entry]) -> str:
     lines = []
     for place, entry in enumerate(entries, 1):
         result = str(entry.line) if entry.line else f"no line: {entry.trouble}"
-        lines.append(f"{place:>3}  {entry.name}  {result}")
+        lines.append(f"{place:>3}  {plain(entry.name)}  {result}")
         for claimed, found in entry.claims:
             if claimed == found:
                 lines.append(f"       claim confirmed: {claimed}")
@@ -121,11 +132,11 @@ def main(arguments: list[str] | None = None) -> int:
         for path in asked.submissions:
             name = str(path)
             try:
-                notebooks[name] = read_notebook(path)
+                notebooks[name] = read_notebook(path, depth=3)
             except UnreadableNotebook as error:
                 notebooks[name] = Notebook((), (f"This notebook could not be read: {error}.",))
             elsewhere = [line for row in posted if row.startswith(f"{name} ") for line in find_lines(row)]
-            claims[name] = list(dict.fromkeys([*claims_in(path), *elsewhere]))
+            claims[name] = list(dict.fromkeys([*elsewhere, *claims_in(path)]))[:MOST_CLAIMS]
         with Marker(sandbox) as marker:
             entries = rank(lab, notebooks, claims, asked.seed, marker)
     except (OSError, ValueError, NoSandbox, MarkingError) as error:

@@ -1,4 +1,4 @@
-"""Notebooks as they come: read whatever can be read, say plainly what cannot."""
+"""Reads notebooks as they come: whatever can be read, with plain words on what cannot."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from xinfer_lab.course.plain_files import read_plain
+
 __all__ = [
     "LARGEST_FILE",
     "Cell",
     "Notebook",
     "UnreadableNotebook",
-    "choose_notebook",
-    "find_notebook",
     "load_notebook",
     "parse_notebook",
     "read_notebook",
@@ -25,6 +25,9 @@ LARGEST_FILE = 256 * 2**20
 
 LARGEST_SOURCE = 200_000
 """Characters of one cell; nobody types more."""
+
+LARGEST_TEXT = 2_000_000
+"""Characters of all cells: reading them as Python takes time, which is marking's own."""
 
 MOST_CELLS = 2_000
 
@@ -70,17 +73,20 @@ class Notebook:
     notes: tuple[str, ...] = ()
 
 
-def read_notebook(path: Path) -> Notebook:
-    """The notebook in the file ``path``. Raises `UnreadableNotebook` with a reason that a student understands."""
+def read_notebook(path: Path, *, depth: int = 0) -> Notebook:
+    """The notebook in the file ``path``. None of the last ``depth`` parts of the path may be a link, as of one that was
+    handed in.
+
+    Raises `UnreadableNotebook` with a reason that a student understands.
+    """
     try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise UnreadableNotebook(
-                f"{path.name} has {size:,} bytes; at most {LARGEST_FILE:,} are read. Clear its outputs."
-            )
-        raw = path.read_bytes()
+        raw, size = read_plain(path, LARGEST_FILE, depth=depth)
     except OSError as error:
         raise UnreadableNotebook(f"{path.name} cannot be opened: {error.strerror or error}") from None
+    if size > LARGEST_FILE:
+        raise UnreadableNotebook(
+            f"{path.name} has {size:,} bytes; at most {LARGEST_FILE:,} are read. Clear its outputs."
+        )
     return load_notebook(raw, path.name)
 
 
@@ -111,14 +117,16 @@ def parse_notebook(data: object, name: str = "the notebook") -> Notebook:
     if not isinstance(listed, list):
         raise UnreadableNotebook(f"{name} is JSON, but has no list of cells")
     cells, notes = [], []
+    room = LARGEST_TEXT
     for number, item in enumerate(listed[:MOST_CELLS], 1):
         cell = _cell(item)
         if cell is None:
             notes.append(f"Cell number {number} cannot be read and was passed over.")
-        elif len(cell.source) > LARGEST_SOURCE:
+        elif len(cell.source) > min(LARGEST_SOURCE, room):
             notes.append(f"Cell number {number} has {len(cell.source):,} characters and was passed over.")
         else:
             cells.append(cell)
+            room -= len(cell.source)
     if len(listed) > MOST_CELLS:
         notes.append(f"The notebook has {len(listed):,} cells; only the first {MOST_CELLS:,} were read.")
     return Notebook(tuple(cells), tuple(notes))
@@ -149,42 +157,3 @@ def _cell(item: object) -> Cell | None:
         metadata,
         pictures if isinstance(pictures, Mapping) and kind != "code" else {},
     )
-
-
-def find_notebook(folder: Path, name: str, grade_ids: frozenset[str]) -> tuple[Path | None, str | None]:
-    """The file in ``folder`` that is the lab's notebook ``name``, and a note where it has another name; (None, why) if
-    none is.
-
-    Browsers and students rename: ``lab (1).ipynb``, ``lab-alice.ipynb``. Of files with other names, the one that holds
-    most of the lab's ``grade_ids`` is taken.
-    """
-    if (folder / name).is_file():
-        return folder / name, None
-    found = sorted(path for path in folder.glob("*.ipynb") if path.is_file()) if folder.is_dir() else []
-    chosen, note = choose_notebook(name, {path.name: _read_or_none(path) for path in found}, grade_ids)
-    return (None if chosen is None else folder / chosen), note
-
-
-def choose_notebook(
-    name: str, found: Mapping[str, Notebook | None], grade_ids: frozenset[str]
-) -> tuple[str | None, str | None]:
-    """As `find_notebook`, of the notebooks ``found`` by file name; None stands for a file that is none."""
-    if not found:
-        return None, f"No notebook was handed in: {name} is missing."
-    counts = {other: _count(notebook, grade_ids) for other, notebook in found.items()}
-    best = max(found, key=lambda other: counts[other])
-    if counts[best] == 0:
-        others = ", ".join(found)
-        return None, f"{name} is missing, and none of the files that were handed in is this lab's notebook: {others}."
-    return best, f"{name} is missing; {best}, which holds this lab's cells, was taken for it."
-
-
-def _read_or_none(path: Path) -> Notebook | None:
-    try:
-        return read_notebook(path)
-    except UnreadableNotebook:
-        return None
-
-
-def _count(notebook: Notebook | None, grade_ids: frozenset[str]) -> int:
-    return 0 if notebook is None else len({cell.grade_id or cell.id for cell in notebook.cells} & grade_ids)

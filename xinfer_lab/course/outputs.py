@@ -1,12 +1,12 @@
-"""What is written under the cells of a marked notebook: nbgrader reads marks from it, people read reasons."""
+"""Writes the outputs under the cells of a marked notebook: nbgrader reads marks from them, people reasons."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
-from nbformat import NotebookNode, v4
+from nbformat import NotebookNode, from_dict
 
+from xinfer_lab.course.clean import svg_image
 from xinfer_lab.course.transplant import Origin, Placed
 from xinfer_lab.course.verdict import Marking, Status, Verdict
 
@@ -20,7 +20,9 @@ NOTES = "marking-notes"
 
 
 def _output(kind: str, **fields: object) -> NotebookNode:
-    node: NotebookNode = v4.new_output(kind, **fields)  # type: ignore[no-untyped-call]
+    if kind == "display_data":
+        fields = {"data": {}, "metadata": {}, **fields}
+    node: NotebookNode = from_dict({"output_type": kind, **fields})  # type: ignore[no-untyped-call]
     return node
 
 
@@ -47,8 +49,9 @@ def _verdict_outputs(verdict: Verdict) -> list[NotebookNode]:
     assert report is not None
     data = {"text/plain": str(report) if verdict.status is Status.PASSED else report.headline}
     if verdict.status is not Status.PASSED and report.picture is not None:
-        figure = f'<figure role="img" aria-label="{escape(report.picture.alt)}">{report.picture.svg}</figure>'
-        data = {"text/html": figure, "text/plain": report.picture.alt}
+        # As an image: it has names in it that a student chose.
+        image = str(svg_image(report.picture.svg, report.picture.alt))
+        data = {"text/html": image, "text/plain": report.picture.alt}
     shown = _output("display_data", data=data, metadata={KEY: verdict.to_dict()})
     if verdict.status is Status.PASSED:
         return [shown]

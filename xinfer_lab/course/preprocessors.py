@@ -8,35 +8,31 @@ the notebook.
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nbconvert.exporters import NotebookExporter
-from nbformat import NotebookNode, v4
+from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 
+from xinfer_lab.course.compose import KEY, empty, place, put_verdicts
 from xinfer_lab.course.handed_in import collect
-from xinfer_lab.course.job import Marked
+from xinfer_lab.course.job import Marked, marked_by, nothing_to_mark
 from xinfer_lab.course.lab import Lab, read_lab
-from xinfer_lab.course.marking import Marker
-from xinfer_lab.course.marks import marks_to_data
-from xinfer_lab.course.notebook import Notebook, UnreadableNotebook, parse_notebook, read_notebook
-from xinfer_lab.course.outputs import NOTES, cell_outputs, notes_text, unmarked
+from xinfer_lab.course.mark_submission import Marker
+from xinfer_lab.course.notebook import parse_notebook
+from xinfer_lab.course.outputs import unmarked
 from xinfer_lab.course.sandbox import CHOICES, open_sandbox
-from xinfer_lab.course.transplant import Placed, Transplant, transplant
+from xinfer_lab.course.taken import take
+from xinfer_lab.course.transplant import Transplant, transplant
 
-__all__ = ["KEY", "MARKED", "LabStep", "SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
-
-KEY = "xinfer_lab"
-"""Where in the metadata of a notebook its notes are while it is marked, and then what `read_marks` reads."""
-
-MARKED = "xinfer_lab.marked"
-"""Where in the resources of a conversion the marking is that was made elsewhere, if it was."""
+__all__ = ["LabStep", "SubmissionExporter", "TransplantAnswers", "VerifiedMarks"]
 
 
 class SubmissionExporter(NotebookExporter):
-    """Reads submissions whatever they are: what is no notebook becomes one without answers and a note that says why."""
+    """Reads submissions whatever they are: where there is no notebook, the lab as released, and why."""
 
     def from_filename(self, filename: str, resources: Any = None, **options: Any) -> Any:
         """Convert the notebook in ``filename``."""
@@ -44,15 +40,13 @@ class SubmissionExporter(NotebookExporter):
             return super().from_filename(filename, resources=resources, **options)
         path = Path(filename)
         resources = dict(resources or {})
-        if MARKED in resources:
-            resources[KEY] = resources[MARKED].notebook
-        else:
-            try:
-                resources[KEY] = read_notebook(path)
-            except UnreadableNotebook as error:
-                resources[KEY] = Notebook((), (f"This notebook could not be read: {error}.",))
+        converter: Any = self.parent
+        lab = _lab(converter.coursedir, resources)
+        taken = take(lab, collect(path.parent))
+        notebook = lab.released if taken.trouble else taken.notebook
+        resources[KEY] = replace(notebook, notes=(*taken.notes, *notebook.notes))
         resources.setdefault("metadata", {}).update({"name": path.stem, "path": str(path.parent)})
-        return self.from_notebook_node(_notebook([], {}), resources=resources, **options)  # type: ignore[no-untyped-call]
+        return self.from_notebook_node(empty(), resources=resources, **options)  # type: ignore[no-untyped-call]
 
 
 class LabStep(NbGraderPreprocessor):  # type: ignore[misc]
@@ -60,13 +54,16 @@ class LabStep(NbGraderPreprocessor):  # type: ignore[misc]
 
     def lab(self, resources: Any) -> Lab:
         """The lab of the notebook that is converted."""
-        coursedir = self.parent.parent.coursedir
-        assignment, name = resources["nbgrader"]["assignment"], resources["nbgrader"]["notebook"] + ".ipynb"
-        source, released = (
-            Path(coursedir.format_path(folder, ".", assignment)) / name
-            for folder in (coursedir.source_directory, coursedir.release_directory)
-        )
-        return read_lab(assignment, source, released)
+        return _lab(self.parent.parent.coursedir, resources)
+
+
+def _lab(coursedir: Any, resources: Any) -> Lab:
+    assignment, name = resources["nbgrader"]["assignment"], resources["nbgrader"]["notebook"] + ".ipynb"
+    source, released = (
+        Path(coursedir.format_path(folder, ".", assignment)) / name
+        for folder in (coursedir.source_directory, coursedir.release_directory)
+    )
+    return read_lab(assignment, source, released)
 
 
 class TransplantAnswers(LabStep):
@@ -74,15 +71,9 @@ class TransplantAnswers(LabStep):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """The notebook that will be marked. Its notes are in its metadata."""
-        found = transplant(self.lab(resources).released, resources[KEY])
-        cells, own = [], 0
-        for placed in found.cells:
-            own += placed.cell.id is None
-            cells.append(_node(placed, placed.cell.id or f"own-{own}"))
-        kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-        metadata = {"kernelspec": kernel, "language_info": {"name": "python"}, KEY: {"notes": list(found.notes)}}
+        made = place(transplant(self.lab(resources).released, resources[KEY]))
         del resources[KEY]
-        return _notebook(cells, metadata), resources
+        return made, resources
 
 
 class VerifiedMarks(LabStep):
@@ -108,27 +99,25 @@ class VerifiedMarks(LabStep):
         for cell, placed in zip(nb.cells, notebook.cells, strict=True):
             if cell.cell_type == "code":
                 cell.outputs = unmarked(placed)
-        marked = resources.pop(MARKED, None) or self._mark(lab, notebook, notes, resources)
-        marking = marked.marking
-        for place, (cell, placed) in enumerate(zip(nb.cells, notebook.cells, strict=True)):
-            if cell.cell_type == "code":
-                cell.outputs = cell_outputs(placed, place, marking)
-        if marking.notes:
-            nb.cells.insert(0, _cell("markdown", notes_text(marking.notes), id=NOTES))
-        for verdict in marking.verdicts:
+        marked = self._mark(lab, notebook, notes, resources)
+        put_verdicts(nb, notebook, marked, lab)
+        for verdict in marked.marking.verdicts:
             if verdict.report is not None and not verdict.report.passed:
                 self.log.info("%s: %s. %s", verdict.grade_id, verdict.status.value, verdict.report.headline)
-        nb.metadata[KEY] = marks_to_data(marked, lab)
         return nb, resources
 
     def _mark(self, lab: Lab, notebook: Transplant, notes: list[str], resources: Any) -> Marked:
         """Mark here and now, as plain nbgrader does."""
         about, coursedir = resources["nbgrader"], self.parent.parent.coursedir
         folder = coursedir.format_path(coursedir.submitted_directory, about["student"], about["assignment"])
-        version = collect(Path(folder), lab.name).version
+        handed_in = collect(Path(folder))
+        taken = take(lab, handed_in)
+        if taken.trouble:
+            self.log.warning("%s needs attention: %s", about["student"], taken.trouble)
+            return nothing_to_mark(lab, handed_in, taken.trouble, taken.notes)
         marker = self._marker()
         marking = marker.mark_transplant(lab, Transplant(notebook.cells, (), notebook.missing), notes)
-        return Marked(Notebook(()), marking, version, marker.sandbox.words, marker.sandbox.isolated)
+        return marked_by(marker, taken.notebook, marking, handed_in)
 
     def _marker(self) -> Marker:
         """One marker for one run of the converter: its trusted process and its drawn cases serve all submissions."""
@@ -143,20 +132,3 @@ class VerifiedMarks(LabStep):
 
 
 _MARKERS: weakref.WeakKeyDictionary[Any, Marker] = weakref.WeakKeyDictionary()
-
-
-def _node(placed: Placed, name: str) -> NotebookNode:
-    cell = placed.cell
-    extra = {"attachments": dict(cell.attachments)} if cell.attachments else {}
-    return _cell(cell.kind, cell.source, id=name, metadata=dict(cell.metadata), **extra)
-
-
-def _cell(kind: str, source: str, **fields: Any) -> NotebookNode:
-    make: Any = {"code": v4.new_code_cell, "markdown": v4.new_markdown_cell, "raw": v4.new_raw_cell}[kind]
-    node: NotebookNode = make(source, **fields)
-    return node
-
-
-def _notebook(cells: list[NotebookNode], metadata: dict[str, Any]) -> NotebookNode:
-    node: NotebookNode = v4.new_notebook(cells=cells, metadata=metadata)  # type: ignore[no-untyped-call]
-    return node

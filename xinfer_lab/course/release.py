@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from xinfer_lab.course.nbgrader_process import run_nbgrader
+from xinfer_lab.course.nbgrader_process import NbgraderError, run_nbgrader
 
-__all__ = ["drift", "generate", "leaks", "main"]
+__all__ = ["drift", "generate", "leaks", "main", "swap"]
 
 Cell = dict[str, Any]
 Notebook = dict[str, Any]
@@ -35,11 +35,59 @@ def generate(into: Path, *, root: Path, lab: str = "*", gradebook: bool = False)
     """Make the student's labs from ``root``/solutions in the folder ``into``, all or the one named ``lab``, replacing
     what is there of the same name. With ``gradebook`` the course's gradebook learns of them.
 
-    Raises RuntimeError with nbgrader's own words where it does not succeed. Blocks for a few seconds.
+    A lab is made beside and put in place when it is whole: where it cannot be made, what was there stays as it is.
+    Raises RuntimeError with the reason. Blocks for a few seconds.
     """
-    folders = (f"--CourseDirectory.root={root}", f"--CourseDirectory.release_directory={into.resolve()}")
-    apart = () if gradebook else ("--no-db",)
-    run_nbgrader(root, "generate_assignment", lab, *apart, "--force", *folders)
+    into = into.resolve()
+    into.mkdir(parents=True, exist_ok=True)
+    _put_back(into)
+    # Beside, so that moving is renaming.
+    with tempfile.TemporaryDirectory(prefix=f".{into.name}-", dir=into.parent, ignore_cleanup_errors=True) as beside:
+        made = Path(beside, "new")
+        folders = (f"--CourseDirectory.root={root}", f"--CourseDirectory.release_directory={made}")
+        apart = () if gradebook else ("--no-db",)
+        try:
+            run_nbgrader(root, "generate_assignment", lab, *apart, "--force", *folders)
+        except NbgraderError as error:
+            raise RuntimeError(_reason(lab, error)) from None
+        for path in sorted(made.iterdir()):
+            swap(path, into / path.name, Path(beside, f"old-{path.name}"))
+
+
+def swap(new: Path, place: Path, aside: Path) -> None:
+    """Put the folder ``new`` in the place of ``place``, which goes to ``aside``; if that fails it comes back."""
+    there = place.exists()
+    if there:
+        place.rename(aside)
+    try:
+        new.rename(place)
+    except BaseException:
+        if there:
+            aside.rename(place)
+        raise
+
+
+def _put_back(into: Path) -> None:
+    """Bring back what a release had set aside that was killed before the new lab was in place."""
+    for aside in into.parent.glob(f".{into.name}-*/old-*"):
+        place = into / aside.name.removeprefix("old-")
+        if not place.exists():
+            aside.rename(place)
+
+
+def _reason(lab: str, error: NbgraderError) -> str:
+    """Why nbgrader made no release, in a sentence."""
+    log = error.log
+    if "associated with it" in log or "associated with this" in log:
+        return (
+            f"{lab} has marks, and its graded cells are not those that were marked: a release would make the marks "
+            f"wrong. Either put the cells back (same grade ids), or keep the marks in a file (xinfer-lab export {lab} "
+            f"--out old-marks.csv), take the lab out of the gradebook (nbgrader db assignment remove {lab} --force), "
+            "release it and mark it again; points and comments that people gave are lost. Nothing was changed"
+        )
+    causes = [line for line in log.splitlines() if re.match(r"^[\w.]*(Error|Exception)\b.*:", line)]
+    said = causes or [line for line in log.splitlines() if " ERROR" in line] or log.splitlines() or ["no reason given"]
+    return f"nbgrader could not release {lab}: {said[-1].strip()[:300]}. Nothing was changed"
 
 
 def drift(*, root: Path) -> list[str]:

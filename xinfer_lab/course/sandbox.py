@@ -1,4 +1,4 @@
-"""Where a student's code runs: under bubblewrap, or in a plain process with limits, and which is said aloud.
+"""Runs a student's code under bubblewrap, or in a plain process with limits, and says which.
 
 Under bubblewrap the process has no network, sees a read-only system, this package without the modules that hold
 answers, and an empty temporary folder of its own; no home, no course, no gradebook, no other submission, no other
@@ -15,11 +15,13 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 __all__ = ["CHOICES", "NoSandbox", "Sandbox", "open_sandbox"]
 
-CHOICES = ("auto", "bubblewrap", "none")
+CHOICES = ("auto", "bubblewrap", "none", "as-root")
+"""``as-root``: as ``none``, and where marking runs as root students' code does too."""
 
 INSIDE = Path("/xinfer-lab")
 """Where the package is seen under bubblewrap."""
@@ -89,16 +91,17 @@ class Sandbox:
 
 
 def open_sandbox(choice: str, hidden: Sequence[Path] = ()) -> Sandbox:
-    """The sandbox for ``choice``, "auto", "bubblewrap" or "none". "auto" takes bubblewrap where it works.
+    """The sandbox for ``choice``, one of `CHOICES`. "auto" takes bubblewrap where it works.
 
-    Raises `NoSandbox` for "bubblewrap" where it does not work. Tries it out: blocks for a fraction of a second.
+    Raises `NoSandbox` for "bubblewrap" where it does not work, and for "auto" and "none" where code would run as root.
+    Tries it out: blocks for a fraction of a second.
     """
     if choice not in CHOICES:
         raise NoSandbox(f"there is no sandbox {choice!r}; choose one of {', '.join(CHOICES)}")
+    if choice == "as-root":
+        return Sandbox(False, f"NOT isolated, as asked: {_ACCOUNT}")
     if choice == "none":
-        return Sandbox(
-            False, "NOT isolated, as asked: students' code can read the files of this account and use its network."
-        )
+        return _bare("NOT isolated, as asked")
     trouble = "bubblewrap is not installed"
     program = shutil.which("bwrap")
     if program is not None:
@@ -110,16 +113,39 @@ def open_sandbox(choice: str, hidden: Sequence[Path] = ()) -> Sandbox:
                 return sandbox
     if choice == "bubblewrap":
         raise NoSandbox(f"--sandbox bubblewrap cannot be had: {trouble}. {REMEDY}")
-    return Sandbox(
-        False,
-        f"NOT isolated ({trouble}): students' code can read the files of this account and use its network. {REMEDY}",
-    )
+    return _bare(f"NOT isolated ({trouble})", REMEDY)
+
+
+_ACCOUNT = "students' code can read the files of this account and use its network."
+
+
+def _bare(words: str, remedy: str = "") -> Sandbox:
+    """A plain process; where this is root, one that becomes a user without rights."""
+    if not _is_root():
+        return Sandbox(False, f"{words}: {_ACCOUNT} {remedy}".strip())
+    if trouble := _cannot_drop():
+        raise NoSandbox(
+            f"{words}, and students' code would run as root: it cannot run as another user ({trouble}). Mark as "
+            "another user who can read the Python installation, or with bubblewrap; or say --sandbox as-root, on a "
+            f"machine that holds nothing else. {remedy}".strip()
+        )
+    user = "students' code runs as a user of its own, which can read what everybody can and use the network."
+    return Sandbox(False, f"{words}: {user} {remedy}".strip(), drop=True)
+
+
+@cache
+def _cannot_drop() -> str:
+    return _try(Sandbox(False, "", drop=True))
 
 
 REMEDY = (
     "On Debian and Ubuntu: apt install bubblewrap, with user namespaces allowed. "
     "Elsewhere mark in a container or a virtual machine that holds nothing else."
 )
+
+
+STUCK = 600.0
+"""Seconds after which the trial counts as stuck. Long: a loaded machine must not pass for one that cannot isolate."""
 
 
 def _words(drop: bool) -> str:
@@ -140,12 +166,13 @@ def _try(sandbox: Sandbox) -> str:
         command.append("--drop")
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+            command, capture_output=True, text=True, timeout=STUCK, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap does not start: {error}"
+        return f"{command[0]} does not start: {error}"
     words = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
-    return "" if done.returncode == 0 else f"bubblewrap does not work here: {words[:300]}"
+    what = "bubblewrap does not work here" if sandbox.bubblewrap else "Python does not run as another user"
+    return "" if done.returncode == 0 else f"{what}: {words[:300]}"
 
 
 def _arguments(view: Path, hidden: Sequence[Path], drop: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""The start page of `make lab`: the labs in order, and how far one is in each. Plain HTML, complete in itself."""
+"""The start page of `make lab`: the labs in order, with your progress. Plain HTML, complete in itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from xinfer_lab.course.grade_cells import BadGradeCell, grade_cells
+from xinfer_lab.course.moving_slots import moving_slots
 from xinfer_lab.course.notebook import Cell, UnreadableNotebook, read_notebook
+from xinfer_lab.engine.parts import Found
+from xinfer_lab.engine.picture import WORDS, summary
 
 __all__ = ["LabProgress", "Task", "labs_in", "render"]
 
@@ -22,7 +25,7 @@ _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 class Task:
     """A section of a lab: its heading, and for each of its pieces the points and what its check said last.
 
-    None: it was not asked yet. A piece that a person reads has no check and stays None: ``by_hand``.
+    None: it was not asked yet. A piece that the instructor reads has no check and stays None: ``by_hand``.
     """
 
     heading: str
@@ -39,7 +42,7 @@ class Task:
     def state(self) -> str:
         """In words."""
         if self.by_hand:
-            return "read by a person"
+            return "read by your instructor"
         if all(self.outcomes):
             return "passed"
         if any(outcome is not None for outcome in self.outcomes):
@@ -49,11 +52,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class LabProgress:
-    """A notebook: its path below the labs' folder, with slashes, its title, and its graded sections in order."""
+    """A notebook: its path below the labs' folder, with slashes, its title, its graded sections in order, and what its
+    first cell says: what it is about, and the ``time`` that it takes ('' where it does not say)."""
 
     path: str
     title: str
     tasks: tuple[Task, ...]
+    about: str = ""
+    time: str = ""
 
     @property
     def points(self) -> float:
@@ -62,7 +68,7 @@ class LabProgress:
 
     @property
     def by_hand(self) -> float:
-        """Points that a person gives."""
+        """Points that the instructor gives."""
         return sum(sum(task.points) for task in self.tasks if task.by_hand)
 
     @property
@@ -73,7 +79,7 @@ class LabProgress:
     @property
     def next(self) -> Task | None:
         """The first section that is not passed."""
-        return next((task for task in self.tasks if task.state not in ("passed", "read by a person")), None)
+        return next((task for task in self.tasks if task.state not in ("passed", "read by your instructor")), None)
 
 
 def labs_in(folder: Path, outcomes: Mapping[str, bool]) -> list[LabProgress]:
@@ -86,8 +92,23 @@ def labs_in(folder: Path, outcomes: Mapping[str, bool]) -> list[LabProgress]:
             continue
         tasks = tuple(_tasks(cells, outcomes))
         if tasks:
-            found.append(LabProgress(path.relative_to(folder).as_posix(), _title(cells) or path.stem, tasks))
+            name, first = path.relative_to(folder).as_posix(), cells[0].source
+            found.append(LabProgress(name, _title(cells) or path.stem, tasks, _about(first), _time(first)))
     return found
+
+
+def _about(first: str) -> str:
+    """The first two sentences below the title."""
+    paragraphs = [part for part in first.split("\n\n") if part.strip()]
+    words = " ".join(paragraphs[1].split()) if len(paragraphs) > 1 else ""
+    words = " ".join(re.split(r"(?<=[.?!]) ", words)[:2])
+    return "" if words.startswith(("*", "#", "-")) else re.sub(r"[*`]", "", words)
+
+
+def _time(first: str) -> str:
+    """``about two hours``, as the first cell has it."""
+    found = re.search(r"\*\*Time\*\* ([^:;,.\n]+)", first)
+    return found[1].strip() if found else ""
 
 
 def _headings(cell: Cell) -> list[tuple[str, str]]:
@@ -145,6 +166,9 @@ article header{display:flex;flex-wrap:wrap;gap:.25rem 1rem;justify-content:space
 .bar{height:.6rem;border-radius:.3rem;background:var(--rule);margin:.6rem 0;overflow:hidden}
 .bar span{display:block;height:100%;background:var(--bar)}
 .muted{color:var(--muted)}
+code{background:var(--rule);border-radius:4px;padding:.1rem .3rem;overflow-wrap:anywhere}
+figure{margin:1.2rem 0}
+figcaption{color:var(--muted)}
 table{border-collapse:collapse;width:100%;margin:.5rem 0 0}
 th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-top:1px solid var(--rule);vertical-align:top}
 th{font-weight:600}
@@ -155,8 +179,9 @@ td:not(:first-child),th:not(:first-child){white-space:nowrap}
 _SCRIPT = "addEventListener('visibilitychange',()=>{if(document.visibilityState==='visible')location.reload()})"
 
 
-def render(labs: list[LabProgress], *, base_url: str) -> str:
-    """The page. ``base_url`` is the server's, with a slash at both ends; links lead to JupyterLab."""
+def render(labs: list[LabProgress], *, base_url: str, parts: Mapping[str, Found] | None = None) -> str:
+    """The page. ``base_url`` is the server's, with a slash at both ends; links lead to JupyterLab. ``parts`` are those
+    of the student's engine."""
     articles = "".join(_article(lab, base_url) for lab in labs)
     if not labs:
         articles = "<p>There is no lab in this folder.</p>"
@@ -164,12 +189,16 @@ def render(labs: list[LabProgress], *, base_url: str) -> str:
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>xinfer-lab: the labs</title><style>{_STYLE}</style></head><body><main>"
-        "<h1>The labs</h1>"
-        "<p>Run a language model that is larger than the GPU's memory. Begin with the first lab and go on in order; "
-        "each lab starts from working parts, so that you can go on where one resists.</p>"
+        "<h1>Run a language model that is larger than your GPU's memory</h1>"
+        "<p>Its layers wait in ordinary RAM and stream through a few slots on the GPU, and the result stays the same, "
+        "byte for byte. You build that machine here, piece by piece. Measured on a real GPU, a 65&nbsp;GB model runs "
+        "within 24&nbsp;GiB, 20.9 times faster than by copying each layer when it is needed.</p>"
+        f"{moving_slots()}"
+        f"{_whole(labs)}"
         f"{articles}"
+        f"{_engine(parts) if parts else ''}"
         '<p class="muted">Points are those whose checks passed the last time that you ran them here. Your work is '
-        "marked anew when you hand it in, and a written answer is read by a person.</p>"
+        "marked again when you hand it in, and your instructor reads written answers.</p>"
         '<p class="muted">Each lab opens in a tab of its own; Ctrl+B (on a Mac, Command+B) shows the list of files '
         "beside it.</p>"
         f'<p><a href="{escape(base_url)}lab" target="jupyterlab">JupyterLab with all files</a></p>'
@@ -177,11 +206,40 @@ def render(labs: list[LabProgress], *, base_url: str) -> str:
     )
 
 
+def _whole(labs: list[LabProgress]) -> str:
+    """Where to go on, and how far it is."""
+    passed, points = sum(lab.passed for lab in labs), sum(lab.points for lab in labs)
+    begun = [lab for lab in labs if lab.next is not None]
+    if not labs:
+        return ""
+    then = f"Next: {escape(begun[0].title)}." if begun else "You have passed every check."
+    return (
+        f"<p><strong>{passed:g} of {points:g} points.</strong> {then} Go through the labs in order. If you get stuck, "
+        "move on: each lab starts from working parts.</p>"
+    )
+
+
+def _engine(parts: Mapping[str, Found]) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(found.part.name)}</td><td>Lab {escape(found.lab.removeprefix('lab'))}</td>"
+        f"<td>{escape(WORDS[found.status])}</td></tr>"
+        for found in parts.values()
+    )
+    return (
+        f"<article><header><h2>Your engine</h2></header><p>{escape(summary(parts))} When a check passes, its part "
+        "is kept in the folder my_engine. Run it with <code>xinfer-lab generate shakespeare --engine my_engine "
+        "--prompt ROMEO.</code></p><details><summary>Each part</summary><table><thead><tr>"
+        '<th scope="col">part</th><th scope="col">from</th><th scope="col">whose</th>'
+        f"</tr></thead><tbody>{rows}</tbody></table></details></article>"
+    )
+
+
 def _article(lab: LabProgress, base_url: str) -> str:
     workspace = _workspace(lab.path)
     link = escape(f"{base_url}doc/workspaces/{workspace}/tree/{quote(lab.path)}")
     passed, points = f"{lab.passed:g}", f"{lab.points:g}"
-    written = f", and {lab.by_hand:g} for what a person reads" if lab.by_hand else ""
+    written = f", and {lab.by_hand:g} graded by your instructor" if lab.by_hand else ""
+    time = f"; {escape(lab.time)}" if lab.time else ""
     share = 100 * lab.passed / lab.points if lab.points else 0.0
     if lab.next is None:
         word, then = "Look again", "All checks passed."
@@ -199,7 +257,8 @@ def _article(lab: LabProgress, base_url: str) -> str:
         f'<a href="{link}" target="{workspace}" aria-label="{word}: {escape(lab.title)}">{word}</a></header>'
         f'<div class="bar" role="progressbar" aria-label="{escape(lab.title)}: points" aria-valuemin="0" '
         f'aria-valuemax="{points}" aria-valuenow="{passed}"><span style="width:{share:.1f}%"></span></div>'
-        f"<p>{passed} of {points} points{written}. {then}</p>"
+        f"<p>{escape(lab.about)}</p>"
+        f'<p class="muted">{passed} of {points} points{written}{time}. {then}</p>'
         "<details><summary>Each section</summary><table><thead><tr>"
         '<th scope="col">section</th><th scope="col">state</th><th scope="col">points</th>'
         f"</tr></thead><tbody>{rows}</tbody></table></details></article>"

@@ -1,4 +1,4 @@
-"""What has to run, and in which order, to record the answers of a transplanted notebook."""
+"""Decides what has to run, and in which order, to record the answers of a transplanted notebook."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def steps_of(placed: Sequence[Placed], graded: Mapping[str, GradeCell]) -> tuple
 def _parse(source: str) -> tuple[set[str], set[str]] | None:
     try:
         return _names(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deep
         return None
 
 

@@ -21,6 +21,9 @@ from tornado.ioloop import IOLoop
 
 from xinfer_lab.course.nbgrader_process import nbgrader_environment
 from xinfer_lab.course.start_page import labs_in, render
+from xinfer_lab.engine.parts import kept_parts
+from xinfer_lab.grading.keep import FOLDER
+from xinfer_lab.grading.keep import VARIABLE as ENGINE
 from xinfer_lab.grading.progress import VARIABLE, read_outcomes
 
 __all__ = ["StartPage", "Validate", "validate"]
@@ -38,7 +41,7 @@ class StartPage(JupyterHandler):
         """Read afresh each time: notebooks and outcomes are small."""
         labs = labs_in(Path(self.settings["xinfer_lab_labs"]), read_outcomes(Path(os.environ[VARIABLE])))
         self.set_header("Cache-Control", "no-store")
-        self.finish(render(labs, base_url=self.base_url))
+        self.finish(render(labs, base_url=self.base_url, parts=kept_parts(Path(os.environ[ENGINE]))))
 
 
 class Validate(JupyterHandler):
@@ -86,8 +89,10 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(server: Any) -> None:
     app = server.web_app
     app.settings["xinfer_lab_labs"] = server.root_dir
-    # Kernels inherit it: that is how checks know where to keep what they said.
-    os.environ.setdefault(VARIABLE, str(Path(server.root_dir).resolve().parent / PROGRESS))
+    # Kernels inherit them: that is how checks know where to keep what they said, and what passed.
+    beside = Path(server.root_dir).resolve().parent
+    os.environ.setdefault(VARIABLE, str(beside / PROGRESS))
+    os.environ.setdefault(ENGINE, str(beside / FOLDER))
     # The style of the labs, after one of the user's own. JupyterLab's handler has this very list.
     app.settings["static_custom_path"][1:1] = [os.path.join(folder, "custom") for folder in server.config_file_paths]
     handlers = {START: StartPage, "assignments/validate": Validate, "nbgrader_version": Version}

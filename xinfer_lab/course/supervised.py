@@ -1,9 +1,10 @@
-"""A child process that speaks in lines of JSON and is ended by its parent when it takes more than it may."""
+"""A child process that speaks in lines of JSON, and is ended when it takes more than it may."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -18,10 +19,16 @@ from typing import IO, Any
 
 import psutil
 
-__all__ = ["Ended", "Limits", "Supervised"]
+__all__ = ["OUTSIDE", "Ended", "Limits", "Supervised"]
 
 POLL = 0.1
 """Seconds between two looks at what a child uses."""
+
+OUTSIDE = "its process was killed from outside (signal 9)"
+"""What is said of a child that got a signal which its parent did not send."""
+
+KILLED, OUT_OF_TIME = (-9, 128 + 9), (-24, 128 + 24)
+"""Statuses of a process that ended by SIGKILL and by SIGXCPU: its own, and as bubblewrap passes it on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +48,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Why a child is no more. ``cause`` is exit, cpu, idle, wall, memory, processes, output or protocol; ``words`` are
-    for people.
+    """Why a child is no more. ``cause`` is exit, killed, cpu, idle, wall, budget, memory, processes, output or
+    protocol; ``words`` are for people. Killed is a child that got a signal 9 which its parent did not send.
     """
 
     cause: str
@@ -83,9 +90,9 @@ class Supervised:
             self._process.stdin.write(json.dumps(value).encode() + b"\n")
             self._process.stdin.flush()
 
-    def receive(self, cpu: float) -> Any:
+    def receive(self, cpu: float, until: float = math.inf) -> Any:
         """The child's next value, or `Ended`. Ends the child when it uses ``cpu`` seconds of processor time first, or
-        breaks a limit.
+        breaks a limit, or when `time.monotonic` has come to ``until``.
         """
         if self.ended is not None:
             return self.ended
@@ -98,6 +105,8 @@ class Supervised:
                 line = self._lines.get(timeout=POLL)
                 break
             now, usage = time.monotonic(), self._usage()
+            if now > until:
+                return self.stop(Ended("budget", "the time for this notebook as a whole was up"))
             start = usage.cpu if start is None else start
             if usage.cpu > seen + 0.01:
                 seen, moved = usage.cpu, now
@@ -146,6 +155,10 @@ class Supervised:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         status = self._process.returncode
+        if status in KILLED:
+            return Ended("killed", OUTSIDE)
+        if status in OUT_OF_TIME:
+            return Ended("cpu", "it used up the processor time of one process")
         how = f"with status {status}" if status is None or status >= 0 else f"by signal {-status}"
         return Ended("exit", f"the process ended {how}")
 

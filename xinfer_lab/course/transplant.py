@@ -1,4 +1,4 @@
-"""Put a student's answers, and his own cells where they stand, into the released notebook."""
+"""Puts a student's answers, and the cells they added, into the released notebook."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from xinfer_lab.course import clean
 from xinfer_lab.course.notebook import Cell, Notebook
 
 __all__ = ["Origin", "Placed", "Transplant", "transplant"]
@@ -18,7 +19,7 @@ class Origin(Enum):
     GIVEN = "given"  # the course's, locked
     FREE = "free"  # the course's, open to changes but unchanged: worked examples, explorations
     ANSWER = "answer"  # the student's, in a gap of the course's
-    OWN = "own"  # the student's, of his own
+    OWN = "own"  # added by the student
     CHECK = "check"  # the course's grade cell
 
 
@@ -33,8 +34,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Transplant:
-    """The notebook that is marked, and what was noticed about the student's. ``missing`` are the gaps that he has no
-    cell for.
+    """The notebook that is marked, and what was noticed about the student's. ``missing`` are the gaps without
+    a cell.
     """
 
     cells: tuple[Placed, ...]
@@ -60,7 +61,7 @@ def transplant(released: Notebook, submitted: Notebook) -> Transplant:
         if target is not None:
             first.setdefault(target, index)
     own = _own_cells(released, submitted, matched, first)
-    notes = [*submitted.notes, *_notes(released, submitted, matched, first)]
+    notes = [*map(clean.plain, submitted.notes), *_notes(released, submitted, matched, first)]
     placed: list[Placed] = list(own[-1])
     for target, cell in enumerate(released.cells):
         theirs = submitted.cells[first[target]] if target in first else None
@@ -79,7 +80,7 @@ class _Matcher:
         self._by_id = {cell.id: i for i, cell in enumerate(released.cells) if cell.id}
         self._by_text: dict[tuple[str, str], list[int]] = defaultdict(list)
         for i, cell in enumerate(released.cells):
-            self._by_text[cell.kind, cell.text].append(i)
+            self._by_text[cell.kind, _text(cell)].append(i)
         self._taken: set[int] = set()
 
     def by_grade_id(self, cell: Cell) -> int | None:
@@ -92,7 +93,7 @@ class _Matcher:
         return self._take(self._by_id.get(cell.id) if cell.id else None)
 
     def by_source(self, cell: Cell) -> int | None:
-        places = self._by_text.get((cell.kind, cell.text), ())
+        places = self._by_text.get((cell.kind, _text(cell)), ())
         free = self._take(next((i for i in places if i not in self._taken), None))
         if free is None and places and not _is_gap(self._cells[places[0]]):
             return places[0]  # a copy of what the course gives adds nothing
@@ -103,6 +104,11 @@ class _Matcher:
             return None
         self._taken.add(found)
         return found
+
+
+def _text(cell: Cell) -> str:
+    """What cells are compared by: the same before and after cleaning, so that a marked notebook is read as it was."""
+    return clean.source(cell.kind, cell.text)
 
 
 def _is_gap(cell: Cell) -> bool:
@@ -118,7 +124,7 @@ def _is_open(cell: Cell) -> bool:
 
 
 def _differs(released: Cell, theirs: Cell) -> bool:
-    return (released.kind, released.text) != (theirs.kind, theirs.text)
+    return (released.kind, _text(released)) != (theirs.kind, _text(theirs))
 
 
 def _fill(released: Cell, theirs: Cell | None) -> list[Placed]:
@@ -131,7 +137,9 @@ def _fill(released: Cell, theirs: Cell | None) -> list[Placed]:
             theirs = Cell(
                 released.kind, "# There is no answer." if released.kind == "code" else "*There is no answer.*"
             )
-        return [Placed(Origin.ANSWER, name, replace(released, source=theirs.source, attachments=theirs.attachments))]
+        source = released.source if not _differs(released, theirs) else clean.source(released.kind, theirs.source)
+        answer = replace(released, source=source, attachments=clean.pictures(theirs.attachments))
+        return [Placed(Origin.ANSWER, name, answer)]
     if _is_open(released):
         if theirs is not None and _differs(released, theirs):
             return [Placed(Origin.OWN, name, replace(_plain(theirs), id=released.id))]
@@ -166,7 +174,7 @@ def _repeats(released: Cell, copy: Cell) -> bool:
 
 
 def _plain(cell: Cell) -> Cell:
-    return Cell(cell.kind, cell.source, attachments=cell.attachments)
+    return Cell(cell.kind, clean.source(cell.kind, cell.source), attachments=clean.pictures(cell.attachments))
 
 
 def _notes(released: Notebook, submitted: Notebook, matched: Sequence[int | None], first: dict[int, int]) -> list[str]:

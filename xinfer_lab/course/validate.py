@@ -34,7 +34,7 @@ def validation(notebook: Path) -> dict[str, Any]:
     except (SchemaTooOldError, SchemaTooNewError) as error:
         return {"success": False, "value": f"{notebook.name} is of another version of nbgrader's format: {error}"}
     except Exception as error:
-        # For whoever runs the server; a student has no use for it.
+        # For the one who runs the server; a student has no use for it.
         traceback.print_exc()
         reason = str(error).strip().splitlines()
         why = f"{notebook.name} could not be run from its beginning: {reason[0] if reason else type(error).__name__}. "

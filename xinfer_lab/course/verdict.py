@@ -1,9 +1,9 @@
-"""What marking says of one grade cell, and of a whole submission."""
+"""A verdict on one grade cell, and the marking of a whole submission."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -23,12 +23,12 @@ class Status(Enum):
     MISSING = "missing"
     BY_HAND = "graded by hand"
     NOT_MARKED = "not marked"
-    """Marking itself did not come to an end; nothing is said about the answer."""
+    """Marking itself did not finish; nothing is said about the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on the grade cell ``grade_id``. ``report`` is there unless a person grades it: no zero is bare.
+    """The verdict on the grade cell ``grade_id``. ``report`` is there unless the instructor grades it: no zero is bare.
 
     ``seeds`` are those of the cases that were asked, by piece, so that a verdict can be had again.
     """
@@ -41,7 +41,7 @@ class Verdict:
 
     @property
     def score(self) -> float | None:
-        """Points earned; None until a person has graded it."""
+        """Points earned; None until the instructor has graded it."""
         if self.status is Status.BY_HAND:
             return None
         return self.points if self.status is Status.PASSED else 0.0
@@ -69,13 +69,14 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Marking:
     """A submission's verdicts in the notebook's order; ``notes`` on the notebook itself; what each cell of it printed,
-    by place.
+    by place; a digest of each command stream that it issued, by piece.
     """
 
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
     notebook: Transplant
     printed: Mapping[int, str]
+    streams: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def score(self) -> float:

@@ -1,4 +1,7 @@
-"""Where the jobs of a class run: processes of this machine or a Dask cluster, both as `concurrent.futures` has them."""
+"""Where the jobs of a class run: processes of this machine, as `concurrent.futures` has them.
+
+`xinfer_lab.course.cluster` has the same for Dask.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
@@ -16,29 +18,26 @@ from typing import Any
 
 import psutil
 
-__all__ = ["LocalProcesses", "NoCluster", "Workers", "cores", "dask_workers", "local_workers"]
+from xinfer_lab.course.interrupts import sheltered
+
+__all__ = ["LocalProcesses", "Workers", "cores", "local_workers"]
 
 MEMORY_OF_A_JOB = 4 * 2**30
 """Bytes that one job may come to take before it is stopped; no more jobs run at once than memory holds."""
-
-ANSWER = 20.0
-"""Seconds in which a scheduler has to answer."""
-
-
-class NoCluster(RuntimeError):
-    """The cluster that was asked for cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
     """``executor`` takes jobs, ``capacity`` at a time. An exception in ``lost`` means that a worker went away with its
-    job, which is then to be submitted again. ``words`` say where the jobs run.
+    job, which is then to be submitted again. ``words`` say where the jobs run. ``check`` raises `NoCluster` where jobs
+    would wait for ever.
     """
 
     executor: Executor
     capacity: Callable[[], int]
     lost: tuple[type[BaseException], ...]
     words: str
+    check: Callable[[], None] = lambda: None
 
 
 def cores() -> int:
@@ -91,6 +90,10 @@ class LocalProcesses(Executor):
         """Hand ``fn`` to a process that has nothing to do, else behind what one is doing."""
         if self._closed:
             raise RuntimeError("no jobs are taken any more")
+        with sheltered():
+            return self._submit(fn, *args, **kwargs)
+
+    def _submit(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
         free = [place for place, future in enumerate(self._last) if future is None or future.done()]
         place = free[0] if free else 0
         try:
@@ -134,6 +137,8 @@ def _begin() -> None:
     # Ctrl-C is for the process that writes marks; it ends the others. A handler, since to ignore would be inherited by
     # what students' code runs in.
     signal.signal(signal.SIGINT, lambda number, frame: None)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_leave_with_parent, name="leave with parent", daemon=True).start()
 
 
@@ -148,52 +153,3 @@ def _leave_with_parent() -> None:
         with contextlib.suppress(psutil.Error):
             child.kill()
     os._exit(1)
-
-
-@contextmanager
-def dask_workers(address: str, jobs: int | None = None) -> Iterator[Workers]:
-    """The workers of the Dask scheduler at ``address``, as many jobs at a time as they have threads, or ``jobs``.
-
-    Raises `NoCluster` where there is none, and where a worker has another version of this package or of Python.
-    """
-    try:
-        from distributed import Client, KilledWorker
-    except ImportError:
-        raise NoCluster("--scheduler needs Dask: python -m pip install 'xinfer-lab[cluster]'") from None
-    from xinfer_lab.course.job import close_markers
-
-    try:
-        client = Client(address, timeout=ANSWER, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise NoCluster(f"no Dask scheduler answers at {address}: {error}") from None
-
-    def capacity() -> int:
-        threads: int = sum(client.nthreads().values())
-        return max(1, threads if jobs is None else min(jobs, threads))
-
-    try:
-        try:
-            _same_everywhere(client.run(_versions))
-        except ImportError as error:
-            raise NoCluster(f"a worker of {address} has no xinfer-lab ({error}); install it there") from None
-        words = f"{sum(client.nthreads().values())} jobs at a time on {len(client.nthreads())} workers of {address}"
-        executor = client.get_executor(pure=False, retries=0)
-        yield Workers(executor, capacity, (KilledWorker, CancelledError), words)
-        client.run(close_markers)
-    finally:
-        client.close()
-
-
-def _versions() -> tuple[str, str]:
-    from xinfer_lab.course.package_view import PACKAGE, fingerprint
-
-    return f"{sys.version_info[0]}.{sys.version_info[1]}", fingerprint(PACKAGE)
-
-
-def _same_everywhere(found: dict[str, tuple[str, str]]) -> None:
-    here = _versions()
-    for worker, there in found.items():
-        if there[0] != here[0]:
-            raise NoCluster(f"the worker {worker} runs Python {there[0]}, this machine {here[0]}; install the same")
-        if there[1] != here[1]:
-            raise NoCluster(f"the worker {worker} has another version of xinfer-lab; install the same")

@@ -1,4 +1,4 @@
-"""The newest access to each byte of a buffer: a map from disjoint byte ranges to who touched them last."""
+"""Maps each byte range of a buffer to the newest access to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs pass in, checked where it comes in: a stream may hold nothing that could not be loaded again."""
+"""Checks what programs pass in, where it comes in: a stream holds nothing that could not be loaded again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["plain_name", "whole_number"]
 
 
 def whole_number(value: SupportsIndex, what: str) -> int:
-    """``value`` as an int. Raises TypeError for a float, a bool or anything else that is no whole number."""
+    """``value`` as an int. Raises TypeError for a float, a bool or anything else that is not a whole number."""
     if type(value) is int:
         return value
     try:

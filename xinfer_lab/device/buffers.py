@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from xinfer_lab.device.arguments import plain_name, whole_number
 from xinfer_lab.device.caller import caller
+from xinfer_lab.device.command_sink import CommandSink
 from xinfer_lab.device.errors import BufferRangeError
 from xinfer_lab.device.records import DTYPE_BYTES, AssumeCommon, Free, HostRead, HostWrite, Source, Span, View
-
-if TYPE_CHECKING:
-    from xinfer_lab.device.device import Device
 
 __all__ = ["Buffer", "HostHeap", "MappedHeap", "ReadbackHeap", "UploadHeap", "as_span"]
 
@@ -22,7 +18,7 @@ class Buffer:
 
     heap = "default"
 
-    def __init__(self, device: Device, name: str, size: int) -> None:
+    def __init__(self, device: CommandSink, name: str, size: int) -> None:
         self.device = device
         self.name, self.size = plain_name(name, "a buffer"), whole_number(size, "a buffer's size in bytes")
 
@@ -64,7 +60,7 @@ class Buffer:
 
 
 class UploadHeap(Buffer):
-    """Persistently mapped, pinned host memory that queues copy from. Writing is immediate: it waits for nobody."""
+    """Persistently mapped, pinned host memory that queues copy from. Writing is immediate: it waits for nothing."""
 
     heap = "upload"
 
@@ -111,13 +107,13 @@ class HostHeap(UploadHeap, ReadbackHeap):
     """Pinned host memory that the host writes and reads, and that queues copy from and into.
 
     For bytes that come and go; in D3D12 a custom heap in the host's memory. Neither reading nor writing waits for
-    anybody: wait for the fence of the last copy first.
+    anything: wait for the fence of the last copy first.
     """
 
     heap = "custom"
 
 
-def as_span(target: Buffer | Span | View, device: Device) -> Span:
+def as_span(target: Buffer | Span | View, device: CommandSink) -> Span:
     """The bytes that ``target`` names for a command on ``device``: a whole buffer, a span, or a view."""
     if isinstance(target, Span):
         return target

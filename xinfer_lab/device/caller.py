@@ -1,4 +1,4 @@
-"""Who asked for a command: the source line outside of the device package."""
+"""Finds the source line that asked for a command: the first one outside of the device package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 @functools.cache
 def _is_internal(filename: str) -> bool:
-    # What leaves a `with` block passes through contextlib: nobody's own line.
+    # What leaves a `with` block passes through contextlib, which is not a line of the program.
     return os.path.dirname(os.path.abspath(filename)) == _HERE or filename == contextlib.__file__
 
 

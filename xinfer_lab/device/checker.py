@@ -1,11 +1,12 @@
-"""Everything that can be found in a command stream by looking at it: hazards and state faults, record by record."""
+"""Finds everything that a command stream shows by itself: hazards and state faults, record by record."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from xinfer_lab.device.device_states import DeviceStates
-from xinfer_lab.device.hazards import Hazard, HazardChecker
+from xinfer_lab.device.hazard import Hazard
+from xinfer_lab.device.hazards import HazardChecker
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import Record
 from xinfer_lab.device.state_faults import StateFault
@@ -42,7 +43,7 @@ class StreamChecker:
         self._invariant = TrackerInvariant(kernels)
 
     def observe(self, *records: Record) -> Findings:
-        """What shows in the next ``records``."""
+        """The findings that the next ``records`` complete."""
         hazards: list[Hazard] = []
         faults: list[StateFault] = []
         for record in records:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from xinfer_lab.device.clock import label_of
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import CudaUnavailable, OutOfDeviceMemory, StreamError
 from xinfer_lab.device.gpu_spec import KERNEL_COPY
+from xinfer_lab.device.graphs import GRAPH_MEMORY, RECORDED_LISTS, Graphs, OnStream, RecordedGraph, has_triton
 from xinfer_lab.device.host_copy import copy_bytes
 from xinfer_lab.device.pinned import PinnedMemory
+from xinfer_lab.device.queue import KeptCall
 from xinfer_lab.device.records import (
     HOST,
     HOST_TO_DEVICE,
@@ -28,18 +30,22 @@ from xinfer_lab.device.records import (
     Record,
     Signal,
     Source,
+    Transition,
     View,
     Wait,
 )
 from xinfer_lab.device.registered import RegisteredMap, refusal
 from xinfer_lab.device.tensors import POISON, digest_of, slice_span, slice_view
 from xinfer_lab.device.timeline import Flow, MemorySample, Timeline, TimelineEvent
+from xinfer_lab.device.virtual_clock import label_of
 
 __all__ = ["CudaDevice"]
 
 
 LIBRARY_WORKSPACE = "cuBLAS workspace"
 """The holder of what the matrix library keeps for each stream that it has run on; torch allocates it on first use."""
+
+_MOST_VIEWS = 8192
 
 _free_streams: dict[torch.device, list[torch.cuda.Stream]] = {}
 # A stream that cuBLAS has run on holds a workspace for good: streams are handed on from one device object to the next.
@@ -80,9 +86,15 @@ class CudaDevice(Device):
     events around every command for `timeline`. ``pin=False`` leaves the heaps that queues copy from in ordinary memory,
     to see what that costs: the driver stages every copy from them, and the host stands still meanwhile. Other
     arguments: see `Device`. Raises `CudaUnavailable`.
+
+    Command lists that are kept (`CommandQueue.record`) are captured as CUDA graphs and replayed, where their kernels
+    allow it; what the graphs take is counted as `RECORDED_LISTS` from the start. With ``graphs=False``, and for all
+    other commands, every kernel is launched each time; the bytes are the same.
     """
 
-    def __init__(self, index: int = 0, *, measure: bool = False, pin: bool = True, **options: Any) -> None:
+    def __init__(
+        self, index: int = 0, *, measure: bool = False, pin: bool = True, graphs: bool = True, **options: Any
+    ) -> None:
         if not torch.cuda.is_available():
             raise CudaUnavailable(
                 "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the "
@@ -94,18 +106,22 @@ class CudaDevice(Device):
         self.name = torch.cuda.get_device_name(index)
         self.measure, self.pin = measure, pin
         self._memory: dict[str, torch.Tensor] = {}
+        self._views: dict[View, torch.Tensor] = {}
         self._pinned: dict[str, PinnedMemory | RegisteredMap] = {}
         self._streams: dict[str, torch.cuda.Stream] = {}
-        # Made once: making them takes the host as long as submitting a small copy.
-        self._on: dict[str, torch.cuda.StreamContext] = {}
+        self._on: dict[str, OnStream] = {}
         self._inference = torch.inference_mode()
         self._fences: dict[str, _EventFence] = {}
         self._marks: list[tuple[int, Copy | Dispatch, torch.cuda.Event, torch.cuda.Event]] = []
         self._signals: list[tuple[int, Signal]] = []
         self._waits: list[tuple[int, Wait, torch.cuda.Event]] = []
+        self.graphs: Graphs | None = None
         super().__init__(**{"check": False, "on_hazard": "raise", **options})
         try:
             self.memory.take(LIBRARY_WORKSPACE, self._warm_up())
+            if graphs and has_triton():
+                self.memory.take(RECORDED_LISTS, GRAPH_MEMORY)
+                self.graphs = Graphs(self.kernels, self.torch_device, self._streams["direct"])
         except BaseException:
             self._shut()
             raise
@@ -116,7 +132,7 @@ class CudaDevice(Device):
     def _add_queue(self, name: str) -> None:
         free = _free_streams.setdefault(self.torch_device, [])
         stream = self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
-        self._on[name] = torch.cuda.StreamContext(stream)
+        self._on[name] = OnStream(stream)
 
     def stream_of(self, queue: str) -> torch.cuda.Stream:
         """The CUDA stream that is the queue of that name, for events of one's own."""
@@ -169,11 +185,14 @@ class CudaDevice(Device):
                     self._fences[record.fence].event_for(record.value).synchronize()
         return None
 
+    @torch.inference_mode(False)
     def _allocate(self, record: Allocate) -> None:
         if record.heap == "default":
             memory = self._empty(record)
         elif record.heap in HOST_TO_DEVICE and not self.pin:
-            memory = self._mapped(record) if record.mapped else torch.empty(record.size, dtype=torch.uint8)
+            memory = (
+                self._mapped(record) if record.mapped else torch.empty(record.size, dtype=torch.uint8, device="cpu")
+            )
         else:
             held = (
                 RegisteredMap(self._mapped(record), self.torch_device) if record.mapped else PinnedMemory(record.size)
@@ -202,6 +221,7 @@ class CudaDevice(Device):
 
     def _free(self, name: str) -> None:
         del self._memory[name]
+        self._views.clear()
         if (pinned := self._pinned.pop(name, None)) is not None:
             pinned.close()
 
@@ -210,20 +230,70 @@ class CudaDevice(Device):
         start = self._record_event(stream) if self.measure else None
         with self._on[record.queue], self._inference:
             if isinstance(record, Copy):
-                dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
-                if self.check and dst.is_cuda:
-                    dst.fill_(POISON)
-                if self._by_kernel(record):
-                    torch.add(_seen_by_gpu(src, self.torch_device), 0, out=dst)
-                else:
-                    dst.copy_(src, non_blocking=True)
+                self._copy(record)
             else:
                 tensors = {name: self._operand(view) for name, view in record.operands.items()}
                 self.kernels[record.kernel].run(tensors, record.params)
         if start is not None:
             self._marks.append((index, record, start, self._record_event(stream)))
 
+    def _perform_call(self, index: int, records: Sequence[Record], kept: KeptCall) -> bool:
+        if kept.compiled is None:
+            kept.compiled = self._compile(records, kept)
+        match kept.compiled:
+            case RecordedGraph() as graph:
+                assert self.graphs is not None
+                stream = self._streams[graph.queue]
+                start = self._record_event(stream) if self.measure else None
+                with self._on[graph.queue]:
+                    self.graphs.replay(graph, records)
+                if start is not None:
+                    first = records[0]
+                    assert isinstance(first, (Copy, Dispatch))
+                    self._marks.append((index, first, start, self._record_event(stream)))
+                return True
+            case list() as copies:
+                with self._on[copies[0][0]]:
+                    for _, dst, src in copies:
+                        dst.copy_(src, non_blocking=True)
+                return True
+        return False
+
+    def _compile(self, records: Sequence[Record], kept: KeptCall) -> object:
+        """A graph for dispatches; for large copies their tensors; False where neither serves, None where not yet."""
+        commands = [record for record in records if not isinstance(record, Transition)]
+        if self.check or (self.measure and len(commands) > 1):
+            return False
+        if all(isinstance(record, Copy) and not self._by_kernel(record) for record in commands):
+            if self.measure:
+                return False
+            return [
+                (record.queue, slice_span(self._memory, record.dst), slice_span(self._memory, record.src))
+                for record in commands
+                if isinstance(record, Copy)
+            ]
+        if self.graphs is None or not self.pin:
+            return False
+        return self.graphs.compile(records, kept, self._operand, self._copy)
+
+    def _copy(self, record: Copy) -> None:
+        dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
+        if self.check and dst.is_cuda:
+            dst.fill_(POISON)
+        if self._by_kernel(record):
+            torch.add(_seen_by_gpu(src, self.torch_device), 0, out=dst)
+        else:
+            dst.copy_(src, non_blocking=True)
+
     def _operand(self, view: View) -> torch.Tensor:
+        # A program uses the same memory again and again; making a tensor takes longer than finding it.
+        if (tensor := self._views.get(view)) is None:
+            if len(self._views) >= _MOST_VIEWS:
+                self._views.clear()
+            tensor = self._views[view] = self._made(view)
+        return tensor
+
+    def _made(self, view: View) -> torch.Tensor:
         memory = self._memory[view.buffer]
         if memory.is_cuda:
             return slice_view(self._memory, view)
@@ -243,6 +313,9 @@ class CudaDevice(Device):
 
     def _release_all(self) -> None:
         torch.cuda.synchronize(self.torch_device)
+        if self.graphs is not None:
+            self.graphs.close()
+        self._views.clear()
         for name in list(self._memory):
             self._free(name)
         # The direct stream first: the next device computes where cuBLAS has its workspace already.
@@ -253,7 +326,7 @@ class CudaDevice(Device):
         """Copies, dispatches and waits as timing events measured them; call it after the host has waited for them.
 
         A queue stands still from where it came to a wait until what it waits for was signalled; what the host took to
-        submit the rest is no part of it. Raises `RuntimeError` unless the device was opened with ``measure=True``. The
+        submit the rest is not counted. Raises `RuntimeError` unless the device was opened with ``measure=True``. The
         memory curve is the budget's peak.
         """
         if self._origin is None:

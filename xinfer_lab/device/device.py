@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import mmap
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -16,10 +17,12 @@ from xinfer_lab.device.caller import caller
 from xinfer_lab.device.checker import Findings, StreamChecker, check_stream
 from xinfer_lab.device.errors import DeviceClosed, HazardError, StreamError
 from xinfer_lab.device.fence import Fence
-from xinfer_lab.device.hazards import Hazard
-from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.hazard import Hazard
+from xinfer_lab.device.kernels import Access, KernelTable
 from xinfer_lab.device.memory import MemoryBudget
-from xinfer_lab.device.queue import CommandList, CommandQueue
+from xinfer_lab.device.node import Node
+from xinfer_lab.device.node_names import on_node
+from xinfer_lab.device.queue import CommandList, CommandQueue, KeptCall
 from xinfer_lab.device.records import (
     HOST,
     Allocate,
@@ -28,7 +31,10 @@ from xinfer_lab.device.records import (
     Dispatch,
     Free,
     Record,
+    Scalar,
+    Span,
     Transition,
+    again,
     with_call,
 )
 from xinfer_lab.device.sources import Sources
@@ -47,6 +53,12 @@ WRITE_BACK = "write back"
 
 _B = TypeVar("_B", bound=Buffer)
 _NO_FINDINGS = Findings()
+_NOTHING: Mapping[str, Scalar] = {}
+
+
+def _spans(access: Access) -> Iterator[Span]:
+    yield from access.reads
+    yield from access.writes
 
 
 def _idle_fence(queue: str) -> str:
@@ -54,18 +66,20 @@ def _idle_fence(queue: str) -> str:
 
 
 class Device(abc.ABC):
-    """A GPU, real or emulated: a direct queue, a copy queue, memory with a budget, and the stream of all it was asked.
+    """A GPU, real or emulated: a direct queue, a copy queue, memory with a budget, and the stream of all requests.
 
-    ``memory``: device memory budget in bytes (None: unlimited). ``check``: look at each command as it is submitted, for
-    hazards and state faults (collected in `hazards` and `state_faults`), and fill memory with 0xFF bytes (NaN in every
-    float type) at allocation and whenever a copy into it starts. ``on_hazard="raise"`` raises `HazardError` instead,
-    before the command that would race is performed.
+    ``nodes``: how many cards. ``memory``: device memory budget of each in bytes (None: unlimited). ``check``: look at
+    each command as it is submitted, for hazards and state faults (collected in `hazards` and `state_faults`), and fill
+    memory with 0xFF bytes (NaN in every float type) at allocation and whenever a copy into it starts.
+    ``on_hazard="raise"`` raises `HazardError` instead, before the command that would race is performed.
     """
 
     name: str
     torch_device: torch.device
     computes = True
     """Whether the host reads what was computed; False where there are sizes only."""
+    copies_from_files = False
+    """Whether copies straight out of a mapped file are what this device is for."""
 
     def __init__(
         self,
@@ -74,19 +88,23 @@ class Device(abc.ABC):
         check: bool = True,
         on_hazard: str = "collect",
         kernels: KernelTable | None = None,
+        nodes: int = 1,
     ) -> None:
         if on_hazard not in ("collect", "raise"):
             raise ValueError(f"on_hazard is 'collect' or 'raise', not {on_hazard!r}")
         self.check, self.on_hazard = check, on_hazard
         self.kernels = KernelTable(KERNELS if kernels is None else kernels)
-        self.memory = MemoryBudget(memory)
+        if nodes < 1:
+            raise ValueError(f"a device has at least one node, not {nodes}")
+        self.memories = [MemoryBudget(memory) for _ in range(nodes)]
+        self.memory = self.memories[0]
         self.sources = Sources()
         self.stream = CommandStream()
         self.stream.inputs = self.sources.inputs
         self.tracker = StateTracker()
         self.hazards: list[Hazard] = []
         self.state_faults: list[StateFault] = []
-        self._admission = Admission(self.kernels, self.memory, self.sources)
+        self._admission = Admission(self.kernels, self.memories, self.sources)
         self.rules = self._admission.rules
         self._checker = StreamChecker(self.kernels)
         self._list: CommandList | None = None
@@ -97,6 +115,10 @@ class Device(abc.ABC):
         self.queues: dict[str, CommandQueue] = {}
         self.direct_queue = self.create_queue("direct", "direct")
         self.copy_queue = self.create_queue("copy", "copy")
+        for node in range(1, nodes):
+            self.create_queue(on_node("direct", node), "direct")
+            self.create_queue(on_node("copy", node), "copy")
+        self.nodes = tuple(Node(self, node) for node in range(nodes))
 
     # What a program creates
 
@@ -128,9 +150,9 @@ class Device(abc.ABC):
         self._fence_names.add(name)
         return Fence(self, name)
 
-    def create_buffer(self, size: int, name: str | None = None) -> Buffer:
+    def create_buffer(self, size: int, name: str | None = None, *, node: int = 0) -> Buffer:
         """``size`` bytes of device memory. Raises `OutOfDeviceMemory` when the budget does not allow it."""
-        return self._create(Buffer, size, name)
+        return self._create(Buffer, size, name, node=node)
 
     def create_upload_heap(self, size: int, name: str | None = None) -> UploadHeap:
         """``size`` bytes of pinned, persistently mapped host memory that the host writes and queues copy from."""
@@ -163,10 +185,10 @@ class Device(abc.ABC):
         sizes = (held.size for held in self.rules.buffers.values() if held.heap != "default")
         return sum(-(-size // mmap.PAGESIZE) * mmap.PAGESIZE for size in sizes)
 
-    def _create(self, kind: type[_B], size: int, name: str | None, mapped: str = "") -> _B:
+    def _create(self, kind: type[_B], size: int, name: str | None, mapped: str = "", *, node: int = 0) -> _B:
         handle = kind(self, name if name is not None else self.fresh_name(kind.heap), size)
         self.submit(
-            Allocate(buffer=handle.name, size=handle.size, heap=kind.heap, mapped=mapped, where=caller()),
+            Allocate(buffer=handle.name, size=handle.size, heap=kind.heap, mapped=mapped, node=node, where=caller()),
         )
         return handle
 
@@ -193,14 +215,20 @@ class Device(abc.ABC):
         host read saw.
         """
         self._require_open()
-        needs = [self._admission.check(record) for record in records]
+        return self._take(records, [self._admission.check(record) for record in records])
+
+    def _take(
+        self, records: Sequence[Record], needs: Sequence[int], kept: KeptCall | None = None
+    ) -> torch.Tensor | None:
+        """Check and perform ``records``, which were admitted and need so many bytes."""
         seen = None
         try:
             found = self._checker.observe(*records) if self.check else _NO_FINDINGS
             if found and self.on_hazard == "raise":
                 raise HazardError(found.report())
+            at_once = kept is not None and self._perform_call(len(self.stream), records, kept)
             for record, need in zip(records, needs, strict=True):
-                result = self._perform(len(self.stream), record)
+                result = None if at_once else self._perform(len(self.stream), record)
                 self._note(record, need)
                 if result is not None:
                     seen, record = result
@@ -219,7 +247,7 @@ class Device(abc.ABC):
         if isinstance(record, (Copy, Dispatch, Transition)):
             self._calls = max(self._calls, record.call)
         elif isinstance(record, Allocate):
-            self.tracker.allocate(record.buffer, record.heap)
+            self.tracker.allocate(record.buffer, record.heap, record.node)
         elif isinstance(record, Free):
             self.tracker.free(record.buffer)
 
@@ -253,18 +281,59 @@ class Device(abc.ABC):
 
     def close_list(self, commands: CommandList, *, abandon: bool) -> None:
         """A command list ends: submit what it holds as one call, or nothing if it is abandoned or not admissible."""
-        self._list = None
+        self._list, kept = None, None
         if not abandon and commands.records:
             call = self.next_call()
+            records = tuple(with_call(record, call) for record in commands.records)
+            kept = KeptCall(records) if commands.keep else None
             try:
-                self.submit(*(with_call(record, call) for record in commands.records))
+                self._require_open()
+                self._take(records, [self._admission.check(record) for record in records], kept)
             except BaseException:
                 self.tracker.abandon_call()
                 raise
         if abandon:
             self.tracker.abandon_call()
-        else:
-            self.tracker.end_call(commands.queue.name)
+            return
+        self.tracker.end_call(commands.queue.name)
+        if kept is not None:
+            kept.before, kept.after = self.tracker.last_call()
+            touched = (span.buffer for record in kept.records for span in _spans(self.kernels.access(record)))
+            kept.allocations = tuple(self.rules.buffers[name] for name in dict.fromkeys(touched))
+            kept.frees = self.rules.frees
+            kept.varying = tuple(self._varying(record) for record in kept.records)
+            commands.kept = kept
+
+    def may_repeat(self, kept: KeptCall) -> bool:
+        """Whether ``kept`` may be executed again now: its buffers live, and their tracked states are as they were."""
+        if kept.frees != self.rules.frees:
+            living = self.rules.buffers
+            if any(living.get(allocation.buffer) is not allocation for allocation in kept.allocations):
+                return False
+            kept.frees = self.rules.frees
+        return self.tracker.are(kept.before)
+
+    def execute_again(self, commands: CommandList, params: Mapping[str, Scalar]) -> None:
+        """Execute a kept list once more, as one call; see `CommandQueue.execute`."""
+        self._require_open()
+        kept = commands.kept
+        assert kept is not None
+        call = self.next_call()
+        for name in params:
+            if not any(name in names for names in kept.varying):
+                raise StreamError(f"no kernel of this command list lets {name!r} differ from execution to execution")
+        records = [
+            again(record, call, {name: params[name] for name in names if name in params} if names else _NOTHING)
+            for record, names in zip(kept.records, kept.varying, strict=True)
+        ]
+        self._take(records, [self._admission.check_again(record) for record in records], kept)
+        self.tracker.repeat_call(kept.after)
+
+    def _varying(self, record: Record) -> tuple[str, ...]:
+        """The parameters of ``record`` that may differ when it is executed again."""
+        if not isinstance(record, Dispatch):
+            return ()
+        return tuple(sorted(self.kernels[record.kernel].varying & record.params.keys()))
 
     def record_bookkeeping(self, record: AssumeCommon) -> None:
         """Note what the program takes for granted; inside an open command list it keeps its place among commands."""
@@ -282,7 +351,7 @@ class Device(abc.ABC):
             fence.wait(fence.last_submitted)
 
     def close(self) -> None:
-        """Wait for everything and let go of all memory; a second time does nothing.
+        """Wait for everything and free all memory; a second call does nothing.
 
         The stream, hazards and timeline stay readable; every further command raises `DeviceClosed`.
         """
@@ -295,7 +364,8 @@ class Device(abc.ABC):
     def _shut(self) -> None:
         if not self._closed:
             self._closed = True
-            self.memory.clear()
+            for memory in self.memories:
+                memory.clear()
             self._release_all()
 
     def _require_open(self) -> None:
@@ -320,6 +390,13 @@ class Device(abc.ABC):
     @abc.abstractmethod
     def _perform(self, index: int, record: Record) -> tuple[torch.Tensor, Record] | None:
         """Carry out ``record``. For a host read: its bytes, and the record with their digest."""
+
+    def _perform_call(self, index: int, records: Sequence[Record], kept: KeptCall) -> bool:
+        """Carry out all ``records`` of a kept call at once, if this device can; False: they are carried out one by one.
+
+        ``index`` is the number of the first. ``kept.compiled`` is the device's own, for the next time.
+        """
+        return False
 
     @abc.abstractmethod
     def _release_all(self) -> None:

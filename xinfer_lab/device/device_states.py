@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from xinfer_lab.device.errors import StateError, StreamError
-from xinfer_lab.device.hazard_report import describe, lane_name
 from xinfer_lab.device.journal import Journal
 from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.node_names import node_of, on_node
+from xinfer_lab.device.record_words import describe, lane_name
 from xinfer_lab.device.records import Allocate, Copy, Dispatch, Record, Transition
 from xinfer_lab.device.state_faults import StateFault
 from xinfer_lab.device.states import (
@@ -42,7 +43,7 @@ class DeviceStates:
 
     Every buffer whose heap has no fixed state starts each call in COMMON; ``record.call`` says which commands are one
     call, and the calls of a queue are numbered upwards. ``direct`` names the queues that may use any state (it is read
-    each time, so it may grow); all others are copy queues.
+    each time, so it may grow), beside those of further cards; all others are copy queues.
     """
 
     def __init__(self, kernels: KernelTable, direct: Collection[str] = (DIRECT,)) -> None:
@@ -63,7 +64,7 @@ class DeviceStates:
     def observe(self, record: Record) -> tuple[StateFault, ...]:
         """Take in the next record of the stream and return what the device refuses about it.
 
-        After a refusal the buffer counts as being in the state that was asked for, so that one mistake is told once.
+        After a refusal the buffer counts as being in the state asked for, so that one mistake is reported once.
         Raises `StreamError` where a queue takes up a call that it has left.
         """
         index = self._journal.append(record)
@@ -77,6 +78,9 @@ class DeviceStates:
                 self._enter_call(record.queue, record.call, index)
                 return self._uses(record, index)
         return ()
+
+    def _computes(self, queue: str) -> bool:
+        return queue in self._direct or queue == on_node(DIRECT, node_of(queue))
 
     def _enter_call(self, queue: str, call: int, index: int) -> None:
         last = self._calls.get(queue)
@@ -109,9 +113,15 @@ class DeviceStates:
                 return None
             message = f"{who} needs {buffer} in {state}, but buffers of the {heap} heap stay in {FIXED_STATES[heap]}"
             return self._fault("rejected", index, buffer, message, "use a buffer of the default heap there")
-        if record.queue not in self._direct and not needed <= _COPY_QUEUE_STATES:
+        if not self._computes(record.queue) and not needed <= _COPY_QUEUE_STATES:
             message = f"{who} needs {buffer} in {state}, which a copy queue cannot use"
-            return self._fault("copy-queue-state", index, buffer, message, f"run it on {lane_name(DIRECT)}")
+            return self._fault(
+                "copy-queue-state",
+                index,
+                buffer,
+                message,
+                f"run it on {lane_name(on_node(DIRECT, node_of(record.queue)))}",
+            )
         entry = states.get(buffer)
         if entry is None or not entry.parts:
             states[buffer] = _InCall(needed, index, promoted=True)
@@ -139,9 +149,10 @@ class DeviceStates:
         entry = states.get(buffer)
         current = entry.parts if entry is not None else frozenset()
         states[buffer] = _InCall(after, index, promoted=False)
-        if record.queue not in self._direct and not before | after <= _COPY_QUEUE_STATES:
+        if not self._computes(record.queue) and not before | after <= _COPY_QUEUE_STATES:
             message = f"{describe(record)} on {lane_name(record.queue)}, which is a copy queue"
-            remedy = f"record this barrier on {lane_name(DIRECT)}, or none: first use there promotes"
+            direct = lane_name(on_node(DIRECT, node_of(record.queue)))
+            remedy = f"record this barrier on {direct}, or none: first use there promotes"
             return (self._fault("copy-queue-state", index, buffer, message, remedy),)
         if before == after:
             message = f"the barrier of {buffer} goes from {record.before} to the same state"

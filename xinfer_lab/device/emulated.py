@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from xinfer_lab.device.clock import VirtualClock
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import OutOfHostMemory, format_bytes
 from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
@@ -33,6 +32,7 @@ from xinfer_lab.device.records import (
 from xinfer_lab.device.schedules import Step, open_schedule
 from xinfer_lab.device.tensors import POISON, aligned_bytes, digest_of, slice_span, slice_view
 from xinfer_lab.device.timeline import Timeline
+from xinfer_lab.device.virtual_clock import VirtualClock
 
 __all__ = ["EmulatedDevice"]
 

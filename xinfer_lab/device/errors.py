@@ -1,4 +1,4 @@
-"""What can go wrong between a program and a device. Messages say what was wanted, what was there, what to do next."""
+"""Errors between a program and a device. Messages say what was wanted, what was there, what to do next."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class CudaUnavailable(DeviceError):
 
 
 class OutOfHostMemory(DeviceError):
-    """This machine has not the memory that a buffer needs: an emulated device keeps all of them in host memory."""
+    """This machine lacks the memory that a buffer needs: an emulated device keeps all of them in host memory."""
 
 
 class OutOfDeviceMemory(DeviceError):

@@ -1,15 +1,16 @@
-"""Fences: counters that one queue raises and anybody may wait for."""
+"""Fences: counters that one queue raises and any queue, or the host, may wait for.
+
+A counter rather than an event: a value can be written down and compared, so "the slot is free once `consumed` is at
+step + 1" is a sentence that a program and a reader share. Values only grow, so a wait never has to say which 5 it
+means.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xinfer_lab.device.arguments import whole_number
 from xinfer_lab.device.caller import caller
+from xinfer_lab.device.command_sink import CommandSink
 from xinfer_lab.device.records import HostWait
-
-if TYPE_CHECKING:
-    from xinfer_lab.device.device import Device
 
 __all__ = ["Fence"]
 
@@ -20,7 +21,7 @@ class Fence:
     A value that was reached stays reached. There is no way to poll a fence: the host learns of it by waiting.
     """
 
-    def __init__(self, device: Device, name: str) -> None:
+    def __init__(self, device: CommandSink, name: str) -> None:
         self.device, self.name = device, name
 
     @property
@@ -29,7 +30,7 @@ class Fence:
         return self.device.rules.last_value(self.name)
 
     def wait(self, value: int) -> None:
-        """Block the host until the fence has reached ``value``. Raises `EarlyWait` if nobody was asked to signal it."""
+        """Block the host until the fence has reached ``value``. Raises `EarlyWait` if no queue will signal it."""
         self.device.submit(HostWait(fence=self.name, value=whole_number(value, "a fence value"), where=caller()))
 
     def __repr__(self) -> str:

@@ -23,7 +23,8 @@ class GpuSpec:
     the link; ``host_bandwidth`` is the host's memcpy into staging; ``submit_time`` is what submitting a launch costs
     the host, which works ahead of the queues. ``kernel_copy``: bytes up to which a copy of the direct queue goes past
     the others on the link (`KERNEL_COPY`; 0: none does). ``pair_flops``: the rate at which attention works through
-    pairs of a query and a key (0: as ``flops``); it stays below that of plain matrix products.
+    pairs of a query and a key (0: as ``flops``); it stays below that of plain matrix products. ``peer_bandwidth``:
+    from one card to another (0: through the host, over both their links).
     """
 
     name: str
@@ -38,6 +39,13 @@ class GpuSpec:
     kernel_copy: int = 0
     launch_gap: float = 0.0
     pair_flops: float = 0.0
+    peer_bandwidth: float = 0.0
+
+    def peer_time(self, size: int) -> float:
+        """Seconds that ``size`` bytes take from one card to another."""
+        if self.peer_bandwidth:
+            return self.link_latency + size / self.peer_bandwidth
+        return 2 * self.copy_time(size)
 
     def copy_time(self, size: int, *, over_link: bool = True) -> float:
         """Seconds that a copy of ``size`` bytes takes, over the link or inside device memory (read and written)."""
@@ -76,10 +84,10 @@ class GpuSpec:
 
 GPU_SPECS = {
     "rtx4090": GpuSpec("RTX 4090", 24 * 2**30, 25e9, 10e-6, 150e12, 0.93e12, 5e-6, 10e9, 0.0, KERNEL_COPY),
-    "h200": GpuSpec("H200", 139 * 2**30, 55.2e9, 15e-6, 545e12, 4.3e12, 5e-6, 5e9, 0.0, KERNEL_COPY),
+    "h200": GpuSpec("H200", 139 * 2**30, 55.2e9, 15e-6, 545e12, 4.3e12, 5e-6, 5e9, 0.0, KERNEL_COPY, 0.0, 0.0, 388e9),
     "laptop": GpuSpec("laptop (RTX 4060)", 8 * 2**30, 12e9, 10e-6, 40e12, 0.24e12, 8e-6, 8e9, 0.0, KERNEL_COPY),
 }
 """Presets. Sustained figures: H200 measured (PCIe 5 x16, see the benchmark page); the others from their vendors' peak
 rates, taken at the share of peak that large copies and matrix products usually reach. The H200's ``flops`` are what
 decoder layers of the 32B shape sustain over 8,192 tokens on a warm card; a single matrix product reaches 780e12 there.
-Nobody has measured layers on the other two: expect less of them, too."""
+Layers were not measured on the other two: expect less of them, too."""

@@ -12,13 +12,11 @@ the nearest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from xinfer_lab.device.accesses import NewestAccess
-from xinfer_lab.device.clocks import Clocks, Tick
-from xinfer_lab.device.hazard_report import hazard_headline, hazard_report, source_text
-from xinfer_lab.device.journal import Journal, MissingEdge, Moment
+from xinfer_lab.device.hazard import HAZARD_KINDS, Hazard
+from xinfer_lab.device.journal import Journal, MissingEdge
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import (
     HOST,
@@ -33,57 +31,9 @@ from xinfer_lab.device.records import (
     Wait,
     queue_of,
 )
+from xinfer_lab.device.vector_clocks import Clocks, Tick
 
-__all__ = ["HAZARD_KINDS", "Hazard", "HazardChecker", "MissingEdge", "find_hazards"]
-
-HAZARD_KINDS = (
-    "read-after-write",
-    "write-after-read",
-    "write-after-write",
-    "host-write",
-    "host-read",
-    "use-after-free",
-    "self-wait",
-    "early-wait",
-)
-"""Races between queues; a host write into bytes that a queue still uses; a host read before its fence; a buffer freed
-while it is used, or used when freed; a wait on a fence that the same queue signals; a wait for a value that nobody was
-asked for yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hazard:
-    """Records ``first`` and ``second`` (indices; ``first <= second``) race on the bytes of ``span``.
-
-    ``kind`` is one of `HAZARD_KINDS`. For a self-wait, ``first`` is the signal waited for; for an early wait it is the
-    wait itself; both have no span. ``missing`` is None where no edge would help. ``moment`` holds the records around.
-    """
-
-    kind: str
-    first: int
-    second: int
-    span: Span | None
-    first_record: Record
-    second_record: Record
-    missing: MissingEdge | None
-    moment: Moment = ()
-
-    @property
-    def headline(self) -> str:
-        """One line: what races with what, and where."""
-        return hazard_headline(self)
-
-    def report(self, text_of: Callable[[str], str] = source_text) -> str:
-        """The whole report: both source lines, the missing signal or wait, what comes of it, and a picture.
-
-        ``text_of(where)`` gives the text of a source line, '' if there is none. The default reads the file that the
-        record names; pass another one for a stream from elsewhere, whose file names are not to be believed.
-        """
-        return hazard_report(self, text_of)
-
-    def __str__(self) -> str:
-        return self.report()
-
+__all__ = ["HazardChecker", "find_hazards"]
 
 _Found = dict[tuple[int, str], Span | None]
 

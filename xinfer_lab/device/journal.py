@@ -1,13 +1,12 @@
-"""What a report needs to know of the stream so far: who signalled and waited when, and what was issued around a
-record."""
+"""Keeps what a report needs to know of the stream so far: signals, waits, and the commands around a record."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from xinfer_lab.device.clocks import FenceHistory
 from xinfer_lab.device.records import HostWait, Record, Signal, Wait, queue_of
+from xinfer_lab.device.vector_clocks import FenceHistory
 
 __all__ = ["Journal", "MissingEdge", "Moment"]
 
@@ -24,7 +23,7 @@ class MissingEdge:
     ``value`` and ``signal`` are None, and ``fence`` is the fence that ``signaller`` has used so far, if it has used
     just one. ``last_wait`` is the waiter's last wait for that fence, with ``last_value`` what it asked for. For an
     early wait, ``value`` is what it asked for, ``reached`` the largest value that had been signalled by then, and
-    ``signaller`` is '' if nobody had signalled.
+    ``signaller`` is '' if no queue had signalled.
     """
 
     waiter: str

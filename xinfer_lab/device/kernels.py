@@ -55,6 +55,11 @@ class Kernel:
     raises `KernelError` when operands or parameters do not fit; it runs before anything else, on untrusted streams too.
     ``from_host`` names operands that it may also read straight out of an upload heap, over the link: such as a table of
     which it needs a few rows. All others lie in device memory.
+
+    ``varying`` names parameters that may differ when a command list is executed again; ``check_varying`` checks them
+    alone, where the rest has been checked already. ``fixed(tensors, params)`` says whether ``run`` launches the same
+    work whatever those are, and takes them as int32 tensors of one element in device memory, too: then a device may
+    capture it once and replay it.
     """
 
     name: str
@@ -64,6 +69,9 @@ class Kernel:
     workspace: Callable[[Operands, Params], int]
     check: Callable[[Operands, Params], None]
     from_host: frozenset[str] = frozenset()
+    varying: frozenset[str] = frozenset()
+    check_varying: Callable[[Operands, Params], None] | None = None
+    fixed: Callable[[Mapping[str, torch.Tensor], Params], bool] = lambda tensors, params: False
 
 
 def closure_kernel(name: str, function: Callable[..., None]) -> Kernel:
@@ -119,7 +127,7 @@ class KernelTable:
         return iter(self._kernels)
 
     def access(self, record: Record) -> Access:
-        """The byte ranges that ``record`` touches, by whomever it is executed; empty for records that touch none."""
+        """The byte ranges that ``record`` touches, on any lane; empty for records that touch none."""
         match record:
             case Copy():
                 return Access(reads=(record.src,), writes=(record.dst,))

@@ -46,7 +46,7 @@ class MemoryBudget:
         self._count(size)
 
     def give_back(self, holder: str) -> None:
-        """``holder`` holds nothing any more."""
+        """Count nothing for ``holder`` any more."""
         self._count(-self._holders.pop(holder, 0))
 
     def check_workspace(self, size: int) -> None:
@@ -62,7 +62,7 @@ class MemoryBudget:
             self._count(missing)
 
     def clear(self) -> None:
-        """Nobody holds anything any more; the peak stays."""
+        """Count nothing any more; the peak stays."""
         self._holders.clear()
         self._workspace = self._used = 0
 

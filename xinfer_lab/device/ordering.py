@@ -1,11 +1,11 @@
-"""Which records of a command stream are ordered, and which may run at the same time."""
+"""Answers which records of a command stream are ordered, and which may run at the same time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xinfer_lab.device.clocks import Clocks, includes
 from xinfer_lab.device.records import Record
+from xinfer_lab.device.vector_clocks import Clocks, includes
 
 __all__ = ["Ordering"]
 

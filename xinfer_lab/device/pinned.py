@@ -14,7 +14,7 @@ from xinfer_lab.device.host_copy import PIECE, in_pieces
 __all__ = ["PinnedMemory", "forget_error"]
 
 _LARGE = 2**25
-"""Bytes from which on huge pages and several threads are worth their trouble."""
+"""From this many bytes on, huge pages and several threads are worth the trouble."""
 
 
 class PinnedMemory:
@@ -27,7 +27,8 @@ class PinnedMemory:
 
     def __init__(self, size: int) -> None:
         self.pinned_bytes = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        whole = torch.frombuffer(_anonymous(self.pinned_bytes), dtype=torch.uint8)
+        with torch.inference_mode(False):  # the host writes it outside of inference mode, too
+            whole = torch.frombuffer(_anonymous(self.pinned_bytes), dtype=torch.uint8)
         if self.pinned_bytes >= _LARGE:
             # The system makes pages when they are first touched: several threads do that faster than CUDA's one.
             pages = whole.numpy()[:: mmap.PAGESIZE]
@@ -41,7 +42,7 @@ class PinnedMemory:
                 f"{status}). Free host memory, or raise the limit on locked memory (ulimit -l)."
             )
         self.tensor: torch.Tensor = whole[:size]
-        # The finalizer holds the map, so that it is unpinned before it is unmapped, also when nobody calls close: CUDA
+        # The finalizer holds the map, so that it is unpinned before it is unmapped, even without a call of close: CUDA
         # would otherwise take the next map at the same address for registered.
         self._unpin = weakref.finalize(self, _unpin, whole)
 
@@ -52,7 +53,7 @@ class PinnedMemory:
 
     def close(self) -> None:
         """Unpin and let go. No copy may still use it."""
-        self.tensor = torch.empty(0, dtype=torch.uint8)
+        self.tensor = torch.empty(0, dtype=torch.uint8, device="cpu")
         self._unpin()
 
 
@@ -72,9 +73,9 @@ def _anonymous(size: int) -> mmap.mmap:
 
 
 def forget_error() -> None:
-    """Take back the error of a CUDA call that failed: torch would report it at its next launch, whatever that does."""
+    """Clear the error of a CUDA call that failed: torch would report it at its next launch, whatever that does."""
     try:
-        torch.zeros(1, device="cuda")
+        torch.zeros(1, dtype=torch.uint8, device="cuda")
     except RuntimeError:
         return
 

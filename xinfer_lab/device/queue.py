@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from xinfer_lab.device.arguments import whole_number
 from xinfer_lab.device.buffers import Buffer, as_span
 from xinfer_lab.device.caller import caller
-from xinfer_lab.device.errors import FenceError
+from xinfer_lab.device.command_sink import CommandSink
+from xinfer_lab.device.errors import FenceError, StreamError
 from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.kernels import CLOSURE, closure_kernel
-from xinfer_lab.device.records import Copy, Dispatch, Record, Scalar, Signal, Span, Transition, View, Wait
+from xinfer_lab.device.records import (
+    Allocate,
+    Copy,
+    Dispatch,
+    Record,
+    Scalar,
+    Signal,
+    Span,
+    Transition,
+    View,
+    Wait,
+)
 from xinfer_lab.device.states import FIXED_STATES, required_states
 
-if TYPE_CHECKING:
-    from xinfer_lab.device.device import Device
+__all__ = ["CommandList", "CommandQueue", "KeptCall"]
 
-__all__ = ["CommandList", "CommandQueue"]
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class KeptCall:
+    """An ExecuteCommandLists call that may be executed again: its ``records``, the tracked states of its buffers
+    ``before`` and ``after``, their allocations as of so many ``frees``, the parameters that each record lets vary, and
+    what a device makes of it for itself (``compiled``)."""
+
+    records: tuple[Record, ...]
+    before: dict[str, frozenset[str]] = field(default_factory=dict)
+    after: dict[str, frozenset[str]] = field(default_factory=dict)
+    allocations: tuple[Allocate, ...] = ()
+    frees: int = 0
+    varying: tuple[tuple[str, ...], ...] = ()
+    compiled: object = None
 
 
 class CommandQueue:
     """Runs what it is given in order, asynchronously to the host and to other queues. ``kind``: "direct" or "copy"."""
 
-    def __init__(self, device: Device, name: str, kind: str) -> None:
+    def __init__(self, device: CommandSink, name: str, kind: str) -> None:
         self.device, self.name, self.kind = device, name, kind
 
     def copy(self, dst: Buffer | Span | View, src: Buffer | Span | View, *, label: str = "") -> None:
@@ -118,9 +142,28 @@ class CommandQueue:
             raise FenceError(f"fence {fence.name!r} belongs to another device ({fence.device.name})")
         return fence.name
 
-    def record(self, label: str = "") -> CommandList:
-        """A command list to fill in a ``with`` block; the queue executes it as one call when the block ends."""
-        return CommandList(self, label)
+    def record(self, label: str = "", *, keep: bool = False) -> CommandList:
+        """A command list to fill in a ``with`` block; the queue executes it as one call when the block ends.
+
+        With ``keep`` it can be executed again later, by `execute`.
+        """
+        return CommandList(self, label, keep)
+
+    def execute(self, commands: CommandList, **params: Scalar) -> None:
+        """Execute ``commands`` again, as an ExecuteCommandLists call of its own, without recording it again.
+
+        ``params`` take the place of the dispatches' own, of those kernels that let them vary (`Kernel.varying`). What
+        the stream says is the same as if the list had been recorded once more. Raises `StreamError` unless the list is
+        `CommandList.executable`.
+        """
+        if commands.queue is not self:
+            raise StreamError(f"this list was recorded for the {commands.queue.name} queue, not for {self.name}")
+        if not commands.executable:
+            raise StreamError(
+                "this command list cannot be executed again: it has to be recorded with keep=True and closed, with all "
+                "of its buffers still there, and in the states in which it found them; record it again"
+            )
+        self.device.execute_again(commands, params)
 
     def __repr__(self) -> str:
         return f"CommandQueue({self.name!r})"
@@ -134,10 +177,18 @@ class CommandList:
     exception submits nothing.
     """
 
-    def __init__(self, queue: CommandQueue, label: str) -> None:
-        self.queue, self.label, self.device = queue, label, queue.device
+    def __init__(self, queue: CommandQueue, label: str, keep: bool = False) -> None:
+        self.queue, self.label, self.keep, self.device = queue, label, keep, queue.device
         self._records: list[Record] = []
         self._state = "new"
+        self.kept: KeptCall | None = None
+        """What is known about its first execution, if it may be executed again."""
+
+    @property
+    def executable(self) -> bool:
+        """Whether `CommandQueue.execute` can take it now: its buffers are there and in the states in which it found
+        them."""
+        return self.kept is not None and self.device.may_repeat(self.kept)
 
     def __enter__(self) -> CommandList:
         if self._state != "new":

@@ -8,6 +8,7 @@ that it was recorded into a command list, where the program's state tracker saw 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -36,6 +37,7 @@ __all__ = [
     "Transition",
     "View",
     "Wait",
+    "again",
     "queue_of",
     "with_call",
 ]
@@ -132,7 +134,7 @@ class Allocate(Record):
     """The host creates ``buffer`` of ``size`` bytes on ``heap`` (one of `HEAPS`), aligned to 256 bytes.
 
     ``mapped`` names the source whose bytes an upload heap *is*: nothing is copied, and the host never writes it. '' for
-    memory of its own.
+    memory of its own. ``node``: the card that a default-heap buffer lies on.
     """
 
     op: ClassVar[str] = "allocate"
@@ -140,6 +142,7 @@ class Allocate(Record):
     size: int
     heap: str
     mapped: str = ""
+    node: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +266,23 @@ RECORD_TYPES: dict[str, type[Record]] = {
     )
 }
 """Every kind of record by its ``op``."""
+
+
+def again(record: Record, call: int, params: Mapping[str, Scalar]) -> Record:
+    """``record`` of a command list as it is executed again, in call ``call``, with ``params`` in place of its own."""
+    # Written out: every command of every pass comes through here, and `replace` takes five times as long.
+    if isinstance(record, Dispatch):
+        mine = {**record.params, **params} if params else record.params
+        return Dispatch(
+            queue=record.queue, kernel=record.kernel, operands=record.operands, params=mine, call=call,
+            label=record.label, listed=record.listed, where=record.where,
+        )  # fmt: skip
+    if isinstance(record, Copy):
+        return Copy(
+            queue=record.queue, dst=record.dst, src=record.src, call=call, label=record.label, listed=record.listed,
+            where=record.where,
+        )  # fmt: skip
+    return with_call(record, call)
 
 
 def with_call(record: Record, call: int) -> Record:

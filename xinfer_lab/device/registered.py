@@ -33,7 +33,7 @@ class RegisteredMap:
 
     ``pinned_bytes`` are those that this object pinned: none, if the memory was pinned before.
 
-    The file must be in memory as long as it is pinned: whatever of it is not there yet is read now, which blocks the
+    The file must be in memory as long as it is pinned: missing parts are read now, which blocks the
     host. Raises `CudaUnavailable` where `refusal` says something, and where CUDA refuses.
     """
 
@@ -59,12 +59,12 @@ class RegisteredMap:
 
     def close(self) -> None:
         """Unpin the file and let go of it. No copy may still use it."""
-        self.tensor = torch.empty(0, dtype=torch.uint8)
+        self.tensor = torch.empty(0, dtype=torch.uint8, device="cpu")
         self._unpin()
 
 
 def refusal(file: torch.Tensor, device: torch.device) -> str:
-    """Why ``file`` cannot be registered for ``device``, as the end of a sentence; '' if nothing speaks against it."""
+    """Why ``file`` cannot be registered for ``device``, as the end of a sentence; '' if it can be."""
     if file.is_pinned():
         return ""
     if sys.platform != "linux":

@@ -34,7 +34,7 @@ def replay(
         device.sources.put(name, data)
     for index, record in enumerate(stream):
         if isinstance(record, Dispatch) and record.kernel.startswith(CLOSURE):
-            # Not left to the device: it may know a function of its own by the same name.
+            # Not left to the device, which may know its own function by the same name.
             raise KernelError(
                 f"record {index} dispatches {record.kernel!r}, a function that was passed for exploring: its code "
                 "is not in the stream, so it cannot be replayed. Register it as a kernel and dispatch it by name."

@@ -15,7 +15,7 @@ __all__ = ["all_or_nothing"]
 def all_or_nothing(device: Device) -> Iterator[None]:
     """Free every buffer and heap that the ``with`` block created on ``device`` if it raises; the error goes on.
 
-    The host waits for all queues first: nothing of theirs may be in flight on memory that is freed.
+    The host waits for all queues first: no work of theirs may be in flight on memory that is freed.
     """
     before = set(device.rules.buffers)
     try:

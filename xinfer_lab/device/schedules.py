@@ -15,7 +15,7 @@ __all__ = ["SCHEDULES", "Schedule", "Step", "open_schedule"]
 class Step:
     """One thing that a queue could do next. A command has two: its begin and its end.
 
-    ``time`` is when the virtual clock has it happen, in seconds; ``index`` the record's place in the stream.
+    ``time`` is its time on the virtual clock, in seconds; ``index`` the record's place in the stream.
     """
 
     queue: str
@@ -34,7 +34,7 @@ class Schedule(Protocol):
 
 
 class _Timed:
-    """As the virtual clock has it."""
+    """In the virtual clock's order."""
 
     def pick(self, steps: Sequence[Step]) -> int:
         return min(range(len(steps)), key=lambda i: (steps[i].time, steps[i].index, steps[i].is_end))

@@ -1,4 +1,4 @@
-"""Simulation: a stream walked with sizes only, no tensors. A 72B model on a card that one does not own, in a moment."""
+"""Simulation: a stream walked with sizes only, no tensors. A 72B model on a card you do not own, at once."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from xinfer_lab.device.clock import VirtualClock
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import HostRead, Record
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Timeline
+from xinfer_lab.device.virtual_clock import VirtualClock
 
 __all__ = ["SimulatedDevice", "simulate"]
 
@@ -50,7 +50,7 @@ class SimulatedDevice(Device):
     def _perform(self, index: int, record: Record) -> tuple[torch.Tensor, Record] | None:
         self._clock.observe(record)
         if isinstance(record, HostRead):
-            return torch.zeros(record.src.size, dtype=torch.uint8), record
+            return torch.zeros(record.src.size, dtype=torch.uint8, device="cpu"), record
         return None
 
     def _release_all(self) -> None:

@@ -1,7 +1,12 @@
-"""Where the bytes of host writes come from: named sources, so that a command stream need not carry them."""
+"""Named sources of bytes for host writes, so that a command stream need not carry them.
+
+A stream names weights instead of holding them. So it is small enough to be stored for every answer, and the verifier
+supplies the bytes.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -31,7 +36,11 @@ def as_bytes(data: torch.Tensor | bytes | bytearray) -> torch.Tensor:
         raise TypeError(f"bytes come from a tensor or from bytes, not from {type(data).__name__}")
     if isinstance(data, torch.Tensor):
         return data.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+    return (
+        torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        if data
+        else torch.empty(0, dtype=torch.uint8, device="cpu")
+    )
 
 
 class Sources:
@@ -47,7 +56,7 @@ class Sources:
             self._providers.append(provider)
 
     def unmount(self, provider: ByteProvider) -> None:
-        """Look names up in ``provider`` no more. Nothing happens if it is not mounted."""
+        """Stop looking names up in ``provider``. Nothing happens if it is not mounted."""
         self._providers = [known for known in self._providers if known is not provider]
 
     def put(self, name: str, data: torch.Tensor | bytes) -> Source:
@@ -79,6 +88,11 @@ class Sources:
         else:
             whole = next(p for p in self._providers if p.nbytes(source.name) is not None).bytes(source.name)
         return whole[source.offset : source.offset + source.size]
+
+    def file_of(self, name: str) -> Path | None:
+        """The file whose bytes the source ``name`` is, from first to last; None where it is not a whole file."""
+        found = (getattr(provider, "file_of", lambda _: None)(name) for provider in self._providers)
+        return next((path for path in found if path is not None), None)
 
     def _size(self, name: str) -> int:
         if (data := self.inputs.get(name)) is not None:

@@ -1,12 +1,12 @@
-"""A broken rule of resource states, and how it is told."""
+"""A broken rule of resource states, and how it is reported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xinfer_lab.device.hazard_report import edge_lines, join_plain, picture, source_lines, source_text
 from xinfer_lab.device.journal import MissingEdge, Moment
+from xinfer_lab.device.record_words import edge_lines, join_plain, picture, source_lines, source_text
 
 __all__ = ["STATE_FAULT_KINDS", "StateFault"]
 
@@ -57,7 +57,7 @@ class StateFault:
         """The whole report: source lines, what to write, what D3D12 says to it, and a picture.
 
         ``text_of(where)`` gives the text of a source line, '' if there is none. The default reads the file that the
-        record names; pass another one for a stream from elsewhere, whose file names are not to be believed.
+        record names; pass another one for a stream from elsewhere, whose file names cannot be trusted.
         """
         records = dict(self.moment)
         lines, marks = [self.headline], {}

@@ -1,4 +1,4 @@
-"""What became of one buffer's state, command by command: what the device has, and what the program's tracker says."""
+"""Tells the history of one buffer's state, command by command: the device's, and the tracker's account."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class _Log:
             return
         self.end_call()
         if isinstance(record, Allocate):
-            self._tracker.allocate(record.buffer, record.heap)
+            self._tracker.allocate(record.buffer, record.heap, record.node)
             if record.buffer == self._buffer:
                 self._alive = True
                 self._add(index, "host", "created", self._device.state(record.buffer))
-        elif isinstance(record, Wait) and record.queue == "direct" and self._alive:
-            self._add(index, "direct", f"wait >= {record.value}", COMMON)
+        elif isinstance(record, Wait) and self._alive and record.queue == self._tracker.home(self._buffer):
+            self._add(index, record.queue, f"wait >= {record.value}", COMMON)
 
     def _command(self, index: int, record: Copy | Dispatch | Transition, verdict: str) -> None:
         if self._call != (record.queue, record.call):

@@ -5,17 +5,19 @@ state that the use needs; further reads join the reads that it was promoted to; 
 barrier from the state it is in. When the call is over it is back in COMMON, on any queue, barriers or not. A barrier
 recorded for a buffer in COMMON may name COMMON or any state that a buffer can be promoted to as its ``before``.
 
-Facts after Microsoft's documentation, "Using Resource Barriers to Synchronize Resource States in Direct3D 12",
-sections on implicit state transitions. UAV barriers are left out: on one queue here a command is over before the next
-one starts.
+Facts after Microsoft's documentation, "Using Resource Barriers to Synchronize Resource States in Direct3D 12", sections
+on implicit state transitions. UAV barriers are left out: on one queue here a command is over before the next one
+starts.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from xinfer_lab.device.errors import StateError
 from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.node_names import on_node
 from xinfer_lab.device.records import Copy, Record
 
 __all__ = [
@@ -59,7 +61,7 @@ DIRECT = "direct"
 def split_state(state: str) -> frozenset[str]:
     """The single states that ``state`` combines: none for COMMON, two for ``COPY_SOURCE|NON_PIXEL_SHADER_RESOURCE``.
 
-    Raises `StateError` for a name that is none, and for a write state combined with another.
+    Raises `StateError` for an unknown name, and for a write state combined with another.
     """
     names = state.split("|")
     if unknown := [name for name in names if name not in STATES]:
@@ -93,28 +95,35 @@ def required_states(record: Record, kernels: KernelTable) -> dict[str, str]:
     return states | dict.fromkeys((span.buffer for span in access.writes), UNORDERED_ACCESS)
 
 
+_COMMON: frozenset[str] = frozenset()
+
+
 class StateTracker:
     """The program's own account of buffer states: from it a command list knows which barriers to record.
 
     It remembers the last state that was recorded for each buffer. The end of a call on the direct queue returns what
     that call touched to COMMON: whatever the direct queue does next finds it so. What a call on another queue touched
     keeps its state here, since the host cannot know that the call is over; `assume_common` says so, once the direct
-    queue waits for that queue's fence. Buffers of upload and readback heaps never change and are not
-    tracked; those of a custom heap are as those of the default heap.
+    queue waits for that queue's fence. With several cards, *the* direct queue is that of the card a buffer
+    lies on. Buffers of upload and readback heaps never change and are not tracked; those of a custom heap are treated
+    like those of the default heap.
     """
 
     def __init__(self, direct: str = DIRECT) -> None:
         self._direct = direct
         self._states: dict[str, frozenset[str]] = {}
         self._fixed: dict[str, str] = {}
+        self._homes: dict[str, str] = {}
         self._queue: str | None = None
         self._before: dict[str, frozenset[str]] = {}
         self._touched: set[str] = set()
         self._promoted: set[str] = set()
 
-    def allocate(self, buffer: str, heap: str) -> None:
+    def allocate(self, buffer: str, heap: str, node: int = 0) -> None:
         """``buffer`` was created on ``heap``: in a fixed state on upload and readback heaps, else in COMMON."""
         self.free(buffer)
+        if node:
+            self._homes[buffer] = on_node(self._direct, node)
         if heap in FIXED_STATES:
             self._fixed[buffer] = FIXED_STATES[heap]
 
@@ -123,6 +132,7 @@ class StateTracker:
         self._states.pop(buffer, None)
         self._before.pop(buffer, None)
         self._fixed.pop(buffer, None)
+        self._homes.pop(buffer, None)
 
     def begin_call(self, queue: str) -> None:
         """What is recorded from here on is one ExecuteCommandLists call of ``queue``. Raises `StateError` inside a
@@ -169,14 +179,41 @@ class StateTracker:
         """The call of ``queue`` is complete. Raises `StateError` when that queue has none."""
         if self._queue != queue:
             raise StateError(f"queue {queue!r} has no call to end; being recorded: {self._queue!r}")
-        if queue == self._direct:
-            for buffer in self._touched:
+        for buffer in self._touched:
+            if self.home(buffer) == queue:
                 self._states.pop(buffer, None)
         self._queue = None
+
+    def last_call(self) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
+        """The states of the buffers that the last call touched, before it and after it (empty: COMMON)."""
+        touched = sorted(self._touched)
+        before = {buffer: self._before.get(buffer, _COMMON) for buffer in touched}
+        return before, {buffer: self._states.get(buffer, _COMMON) for buffer in touched}
+
+    def are(self, states: Mapping[str, frozenset[str]]) -> bool:
+        """Whether no call is being recorded, and each buffer is in the state that ``states`` says."""
+        if self._queue is not None:
+            return False
+        mine = self._states
+        if not mine:
+            return not any(states.values())
+        return all(mine.get(buffer, _COMMON) == state for buffer, state in states.items())
+
+    def repeat_call(self, after: Mapping[str, frozenset[str]]) -> None:
+        """A call was executed again that leaves its buffers in the states ``after``."""
+        for buffer, state in after.items():
+            if state:
+                self._states[buffer] = state
+            else:
+                self._states.pop(buffer, None)
 
     def abandon_call(self) -> None:
         """What was recorded since `begin_call` is never executed: every state is what it was then."""
         self._states, self._queue = self._before, None
+
+    def home(self, buffer: str) -> str:
+        """The direct queue of the card that ``buffer`` lies on."""
+        return self._homes.get(buffer, self._direct)
 
     def assume_common(self, buffer: str) -> None:
         """Take ``buffer`` to be in COMMON. True once the direct queue waits for the last other queue that used it."""

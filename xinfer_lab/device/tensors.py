@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 
 from xinfer_lab.device.records import Span, View
-from xinfer_lab.device.rules import BUFFER_ALIGNMENT
+from xinfer_lab.device.stream_rules import BUFFER_ALIGNMENT
 
 __all__ = ["POISON", "aligned_bytes", "digest_of", "slice_span", "slice_view"]
 
@@ -18,7 +18,9 @@ POISON = 0xFF
 
 def aligned_bytes(size: int) -> torch.Tensor:
     """``size`` bytes of host memory (1-D uint8) that start at a multiple of 256, uninitialised."""
-    raw = torch.empty(size + BUFFER_ALIGNMENT, dtype=torch.uint8)
+    # No inference tensor, even where a program loads a model in inference mode: the host writes it outside of it, too.
+    with torch.inference_mode(False):
+        raw = torch.empty(size + BUFFER_ALIGNMENT, dtype=torch.uint8, device="cpu")
     start = -raw.data_ptr() % BUFFER_ALIGNMENT
     return raw[start : start + size]
 

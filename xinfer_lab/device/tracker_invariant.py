@@ -1,17 +1,17 @@
-"""The invariant that Lab 4 teaches: at each ExecuteCommandLists the program's tracker says what the device says."""
+"""Checks what Lab 4 teaches: at each ExecuteCommandLists the program's tracker says what the device says."""
 
 from __future__ import annotations
 
 import contextlib
 
-from xinfer_lab.device.clocks import Clocks, includes
 from xinfer_lab.device.errors import StateError
-from xinfer_lab.device.hazard_report import lane_name
 from xinfer_lab.device.journal import Journal
 from xinfer_lab.device.kernels import KernelTable
+from xinfer_lab.device.record_words import lane_name
 from xinfer_lab.device.records import Allocate, AssumeCommon, Copy, Dispatch, Record, Transition
 from xinfer_lab.device.state_faults import StateFault
 from xinfer_lab.device.states import COMMON, DIRECT, FIXED_STATES, StateTracker, required_states
+from xinfer_lab.device.vector_clocks import Clocks, includes
 
 __all__ = ["TrackerInvariant"]
 
@@ -27,7 +27,6 @@ class TrackerInvariant:
 
     def __init__(self, kernels: KernelTable, direct: str = DIRECT) -> None:
         self._kernels = kernels
-        self._direct = direct
         self._journal = Journal()
         self._clocks = Clocks()
         self._tracker = StateTracker(direct)
@@ -54,7 +53,7 @@ class TrackerInvariant:
                 return faults
         self._end_call()
         if isinstance(record, Allocate):
-            self._tracker.allocate(record.buffer, record.heap)
+            self._tracker.allocate(record.buffer, record.heap, record.node)
             self._elsewhere.pop(record.buffer, None)
             self._fixed.discard(record.buffer)
             if record.heap in FIXED_STATES:
@@ -80,7 +79,7 @@ class TrackerInvariant:
             uses = required_states(record, self._kernels)
         faults = []
         for buffer in sorted(uses.keys() - self._fixed):
-            if record.queue != self._direct:
+            if record.queue != self._tracker.home(buffer):
                 self._elsewhere.setdefault(buffer, {})[lane] = (number, index)
             elif buffer not in self._checked:
                 self._checked.add(buffer)
@@ -98,29 +97,30 @@ class TrackerInvariant:
 
     def _stale(self, buffer: str, index: int) -> StateFault:
         first = self._left_by[buffer]
-        left = self._journal.records[first]
-        lane = self._clocks.lane(getattr(left, "queue", self._direct))
+        left, home = self._journal.records[first], self._tracker.home(buffer)
+        lane = self._clocks.lane(getattr(left, "queue", home))
         number, _ = self._elsewhere.get(buffer, {}).get(lane, (0, first))
         missing = None
-        if not includes(self._clocks.now(self._direct), lane, number):
-            missing = self._journal.missing_edge(first, self._direct, self._clocks.fences)
+        if not includes(self._clocks.now(home), lane, number):
+            missing = self._journal.missing_edge(first, home, self._clocks.fences)
         message = (
-            f"{lane_name(self._direct)} is given a call that uses {buffer}, which the tracker holds in "
+            f"{lane_name(home)} is given a call that uses {buffer}, which the tracker holds in "
             f"{self._tracker.state(buffer)} since record {first}; on the device it is in {COMMON}"
         )
-        remedy = f"add assume_common({buffer}) after {lane_name(self._direct)}'s wait and before record {index}"
+        remedy = f"add assume_common({buffer}) after {lane_name(home)}'s wait and before record {index}"
         moment = self._journal.moment(first, index, missing)
         return StateFault("tracker-stale", index, buffer, message, remedy, moment, first, missing)
 
     def _too_early(self, record: AssumeCommon, index: int) -> tuple[StateFault, ...]:
-        clock = self._clocks.now(self._direct)
+        home = self._tracker.home(record.buffer)
+        clock = self._clocks.now(home)
         faults = []
         for lane, (number, first) in sorted(self._elsewhere.get(record.buffer, {}).items()):
             if includes(clock, lane, number):
                 continue
-            missing = self._journal.missing_edge(first, self._direct, self._clocks.fences)
+            missing = self._journal.missing_edge(first, home, self._clocks.fences)
             message = (
-                f"the program takes {record.buffer} to be in {COMMON}, but {lane_name(self._direct)} does not wait yet "
+                f"the program takes {record.buffer} to be in {COMMON}, but {lane_name(home)} does not wait yet "
                 f"for record {first}, where {lane_name(missing.signaller)} uses it"
             )
             remedy = f"then assume_common({record.buffer}): first the wait, then the claim"

@@ -23,7 +23,8 @@ from typing import Any
 
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.denial import deny
-from xinfer_lab.grading.piece import ALWAYS_DENIED, cases_from_data, cases_to_data
+from xinfer_lab.grading.piece import cases_from_data, cases_to_data
+from xinfer_lab.grading.rooms import ALWAYS_DENIED
 
 __all__ = ["main"]
 
@@ -82,6 +83,7 @@ def _load_answer(file: Path, name: str) -> object:
     def answer(*arguments: object, **named: object) -> None:
         raise broken
 
+    answer.__module__ = "__main__"
     return answer
 
 

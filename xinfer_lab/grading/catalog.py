@@ -5,18 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 
 from xinfer_lab.grading.piece import Piece
+from xinfer_lab.grading.rooms import LABS
 
-__all__ = ["LABS", "find_piece", "pieces_of"]
-
-LABS = ("lab1", "lab2", "lab3", "lab4", "lab5", "lab6")
-"""The labs that have pieces; each is a module ``xinfer_lab.grading.questions.<lab>`` with a tuple ``PIECES``."""
+__all__ = ["find_piece", "pieces_of"]
 
 
 def pieces_of(lab: str) -> tuple[Piece, ...]:
     """The pieces of ``lab`` (``"lab1"``) in the notebook's order. Raises ValueError for an unknown lab."""
     if lab not in LABS:
         raise ValueError(f"there is no {lab!r}; the labs are {', '.join(LABS)}")
-    pieces: tuple[Piece, ...] = import_module(f"xinfer_lab.grading.questions.{lab}").PIECES
+    pieces: tuple[Piece, ...] = import_module(f"xinfer_lab.labs.{lab}.pieces").PIECES
     return pieces
 
 

@@ -1,4 +1,8 @@
-"""The line under each piece in a notebook: record the answer, verify the recording, say what came out."""
+"""The line under each piece in a notebook: records the answer, verifies the recording, reports.
+
+It takes the road of marking within one process: what passes between recording and verifying is JSON text. So an answer
+cannot pass here by means that marking would refuse.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xinfer_lab.grading.catalog import find_piece
+from xinfer_lab.grading.keep import keep
 from xinfer_lab.grading.piece import cases_from_data, cases_to_data
 from xinfer_lab.grading.progress import note_outcome
 from xinfer_lab.grading.report import Drawing, Report
@@ -45,6 +50,8 @@ def check(piece: str, answer: object, *, seed: int | None = VISIBLE) -> None:
             _display(report.picture)
         raise CheckFailed(report)
     print(report)
+    if kept := keep(piece, answer):
+        print(kept)
 
 
 def _display(picture: Drawing) -> None:
@@ -61,7 +68,7 @@ def examine(piece: str, answer: object, *, seed: int = VISIBLE) -> Report:
 
 
 def examine_on(cases: Sequence[Any], piece: str, answer: object) -> Report:
-    """As `examine`, on ``cases`` that were drawn before: whoever looks at many answers draws once."""
+    """As `examine`, on ``cases`` that were drawn before: draw once to look at many answers."""
     asked = find_piece(piece)
     data = asked.record(answer, cases)
     return asked.verify(cases_from_data(cases_to_data(cases)), json.loads(json.dumps(data)))

@@ -1,20 +1,18 @@
-"""What a piece of a lab is: its points, the cases drawn for it, how an answer is asked, and how what it said is
-judged."""
+"""Defines a piece of a lab: its points, its cases, how an answer is asked, and how the recording is judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from random import Random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from xinfer_lab.grading.report import Report
 from xinfer_lab.grading.values import BadData, Value, decode, encode
 
-__all__ = ["ALWAYS_DENIED", "Case", "Observed", "Piece", "Question", "cases_from_data", "cases_to_data"]
+__all__ = ["CHANGED", "Case", "Observed", "Piece", "cases_from_data", "cases_to_data", "unlabelled"]
 
-ALWAYS_DENIED = ("xinfer_lab.grading.truth",)
-"""Modules that no answer may use: they know what is right."""
+CHANGED = "changed"
+"""In what was observed: the names of the arguments that the answer overwrote."""
 
 Observed = dict[str, Value]
 """What was seen while an answer ran, besides what it returned (bytes read of a file, say)."""
@@ -34,6 +32,11 @@ class Case:
 def cases_to_data(cases: Sequence[Case]) -> list[dict[str, Any]]:
     """``cases`` as plain JSON."""
     return [{"label": case.label, "inputs": encode(dict(case.inputs))} for case in cases]
+
+
+def unlabelled(data: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Cases as `cases_to_data` wrote them, for the process of an answer: a label says what a case is for."""
+    return [{**case, "label": ""} for case in data]
 
 
 def cases_from_data(data: object) -> list[Case]:
@@ -83,37 +86,3 @@ class Piece(Protocol):
 
     def verify(self, cases: Sequence[Case], data: object) -> Report:
         """Judge ``data`` against the truth, recomputed from ``cases``. Never raises for what ``data`` holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A piece answered by a value or by a pure function, judged by what is returned.
-
-    ``ask(answer, inputs, observed)`` runs in the student's process: it calls the answer on one case's inputs and
-    returns what came back; it may note more in ``observed``. The judge of the same name in `xinfer_lab.grading.truth`
-    knows what is right.
-    """
-
-    name: str
-    points: int
-    cases: Callable[[Random], list[Case]]
-    ask: Callable[[Any, Mapping[str, Value], Observed], object]
-    denied_modules: tuple[str, ...] = ()
-    cpu_seconds: float = field(default=10.0)
-
-    def draw(self, seed: int) -> list[Case]:
-        """The cases for ``seed``."""
-        return self.cases(Random(f"{self.name} {seed}"))
-
-    def record(self, answer: object, cases: Sequence[Case]) -> dict[str, Any]:
-        """What ``answer`` returned or raised on each of ``cases``, as plain JSON."""
-        from xinfer_lab.grading.record import record_values
-
-        return record_values(self, answer, cases)
-
-    def verify(self, cases: Sequence[Case], data: object) -> Report:
-        """The report on ``data``, by the judge in `xinfer_lab.grading.truth`."""
-        from xinfer_lab.grading.truth import judge_of
-        from xinfer_lab.grading.verify import verify_values
-
-        return verify_values(self.name, judge_of(self.name), cases, data)

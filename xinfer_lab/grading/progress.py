@@ -1,7 +1,7 @@
-"""What the checks of a course said last, kept for the student to see: one small file a piece.
+"""Keeps what each check said last, for the student to see: one small file a piece.
 
 Nothing is kept unless the environment variable `XINFER_LAB_PROGRESS` names a folder. The server that `make lab` starts
-sets it for its kernels; marking never does. It is a note, no mark: marking asks anew.
+sets it for its kernels; marking never does. It is a note, not a mark: marking asks again.
 """
 
 from __future__ import annotations

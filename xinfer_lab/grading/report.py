@@ -1,4 +1,4 @@
-"""What a student is told about an answer."""
+"""A report: what a student is told about an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of a student's own code that gave an answer, or broke."""
+"""Finds the line of a student's own code that gave an answer, or broke."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
+
+from xinfer_lab.grading.raised import is_own
 
 __all__ = ["Line", "Watch", "defined_at", "methods_of", "raised_at", "watch_return"]
 
@@ -81,20 +83,14 @@ def methods_of(answer: object) -> dict[str, Line]:
     return dict(list(found.items())[:100])
 
 
-def raised_at(traceback: TracebackType | None, answer: object) -> Line | None:
-    """The innermost line of ``traceback`` in the file of ``answer``, else the innermost one outside this package."""
-    code = _code(answer)
-    own = code.co_filename if code else None
-    found = outside = None
+def raised_at(traceback: TracebackType | None) -> Line | None:
+    """The innermost line of ``traceback`` that a student wrote, in whichever cell; None where there is none."""
+    found = None
     while traceback is not None:
-        filename = traceback.tb_frame.f_code.co_filename
-        if filename == own:
-            found = (filename, traceback.tb_lineno)
-        elif not filename.startswith((PACKAGE, STANDARD)):
-            outside = (filename, traceback.tb_lineno)
+        if is_own(traceback.tb_frame.f_code.co_filename):
+            found = (traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
         traceback = traceback.tb_next
-    place = found or (None if own else outside)
-    return _line(*place) if place else None
+    return _line(*found) if found else None
 
 
 @contextmanager

@@ -1,13 +1,13 @@
-"""Values of a student's program as JSON, and back on the trusted side, where nothing about them is taken for
-granted."""
+"""Writes values of a student's program as JSON, and reads them back on the trusted side without trusting them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
+
+from xinfer_lab.grading.numbers import plain_scalar
 
 __all__ = ["BadData", "Opaque", "Value", "decode", "encode", "shown"]
 
@@ -33,10 +33,10 @@ class Opaque:
 
 
 def encode(value: object) -> Any:
-    """``value`` as JSON-able data. A tuple becomes a list, a NumPy integer an int; what has no form here becomes an
-    `Opaque`.
+    """``value`` as JSON-able data. A tuple becomes a list, a memoryview bytes, a number of any library an int or a
+    float (see `plain_scalar`); what has no form here becomes an `Opaque`.
 
-    Runs in the student's process and calls nothing of the value but ``int()``, iteration and ``repr``.
+    Runs in the student's process and calls nothing of the value but what `plain_scalar` does, iteration and ``repr``.
     """
     return _encode(value, 0, [MAX_NODES])
 
@@ -46,25 +46,30 @@ def _encode(value: object, depth: int, left: list[int]) -> Any:
     if left[0] < 0 or depth > MAX_DEPTH:
         return _opaque(value)
     match value:
-        case None | bool():
-            return value
-        case Integral():
-            number = int(value)
-            if number.bit_length() <= 63:
-                return number
-            return {"$": "int", "hex": hex(number)} if number.bit_length() <= MAX_INT_BITS else _opaque(value)
-        case float():
-            real = float(value)
-            return real if math.isfinite(real) else {"$": "float", "text": repr(real)}
+        case None:
+            return None
         case str() if len(value) <= MAX_TEXT:
             return str(value)
-        case bytes() | bytearray() if 2 * len(value) <= MAX_TEXT:
+        case bytes() | bytearray() | memoryview() if 2 * memoryview(value).nbytes <= MAX_TEXT:
             return {"$": "bytes", "hex": bytes(value).hex()}
         case list() | tuple() if len(value) <= left[0]:
             return [_encode(item, depth + 1, left) for item in value]
         case dict() if 2 * len(value) <= left[0]:
             pairs = [[_encode(k, depth + 1, left), _encode(v, depth + 1, left)] for k, v in value.items()]
             return {"$": "dict", "items": pairs}
+    return _encode_scalar(value)
+
+
+def _encode_scalar(value: object) -> Any:
+    match plain_scalar(value):
+        case bool(truth):
+            return truth
+        case int(number) if number.bit_length() <= 63:
+            return number
+        case int(number) if number.bit_length() <= MAX_INT_BITS:
+            return {"$": "int", "hex": hex(number)}
+        case float(real):
+            return real if math.isfinite(real) else {"$": "float", "text": repr(real)}
     return _opaque(value)
 
 

@@ -1,4 +1,4 @@
-"""Belady's rule: the page that is needed last goes. It takes knowing the future, and no policy does better."""
+"""Belady's rule evicts the page needed last. It takes knowing the future, and no policy does better."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEVER = 2**62
 
 class Belady:
     """Evicts the page whose next use is farthest away (Belady, "A study of replacement algorithms for a virtual-storage
-    computer", 1966): the fewest misses that are possible where pages are fetched when they are needed.
+    computer", 1966): the fewest misses possible where pages are fetched when needed.
 
     ``future``: pages in the order of their uses; `foresee` adds to it, and `expect` says when one page is used next. A
     forward pass reads its layers in order, so here the future is known. A page that is not expected counts as never
@@ -28,14 +28,15 @@ class Belady:
         self.foresee(future)
 
     def foresee(self, future: Iterable[int]) -> None:
-        """These pages are going to be used, in this order, one a time from 0 on, after all that was foreseen before."""
+        """These pages will be used, in this order, one a time from 0 on, after all that was foreseen before."""
         for page in future:
             self.expect(page, self._length)
             self._length += 1
 
     def expect(self, page: int, time: int) -> None:
-        """``page`` is going to be used at ``time``, which is after all uses of it that are expected already. Any number
-        that grows will do, as long as all who tell the same policy count alike.
+        """``page`` will be used at ``time``, after all its uses expected so far.
+
+        Any number that grows will do, as long as all callers of one policy count alike.
         """
         uses = self._uses.setdefault(page, deque())
         uses.append(time)
@@ -43,12 +44,12 @@ class Belady:
             self._push(page)
 
     def next_use(self, page: int) -> int:
-        """When the page is used next; very large if nobody expects it to be."""
+        """When the page is used next; very large if no use is expected."""
         uses = self._uses.get(page)
         return uses[0] if uses else _NEVER
 
     def placed(self, page: int) -> None:
-        """The page is there, until its next use or longer."""
+        """The page stays until its next use or longer."""
         self._there.add(page)
         self._push(page)
 

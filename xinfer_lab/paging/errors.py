@@ -1,4 +1,4 @@
-"""What can go wrong with a page pool, beyond what the device says."""
+"""Errors of a page pool, beyond those of the device."""
 
 from __future__ import annotations
 

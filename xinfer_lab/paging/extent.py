@@ -1,4 +1,8 @@
-"""What a pool moves: an extent, one page or several neighbouring ones, and the states that it goes through."""
+"""What a pool moves: an extent, which is one page or several neighbouring ones, and its states.
+
+Extents rather than single pages: a tensor must lie in one piece for a kernel, and one large copy costs the host as much
+as a small one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`ExtentPool`: what those who keep things in a page pool ask of it. `HybridMemoryPool` is the usual one."""
+"""`ExtentPool`: the protocol of a page pool, for those who keep things in one.
+
+`HybridMemoryPool` is the usual implementation. Lab 5's pool, made of a student's parts, is another: layers, caches and
+experts in pages run on either.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +63,7 @@ class ExtentPool(Protocol):
         ...
 
     def write_back(self, *extents: Extent) -> None:
-        """What is dirty may go home now; it stays."""
+        """Dirty extents may be copied home now; they stay."""
         ...
 
     def view(self, extent: Extent, dtype: str | torch.dtype, shape: tuple[int, ...], offset: int = 0) -> View:
@@ -75,7 +79,7 @@ class ExtentPool(Protocol):
         ...
 
     def destroy(self, extent: Extent) -> None:
-        """The extent's contents are not wanted any more."""
+        """Drop the extent's contents."""
         ...
 
     def statistics(self) -> PoolStatistics:

@@ -1,4 +1,4 @@
-"""LRU: the page that was used longest ago goes."""
+"""LRU evicts the page that was used longest ago."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["LeastRecentlyUsed"]
 
 
 class LeastRecentlyUsed:
-    """Pages in the order of their last use. On a scan that comes round again it always evicts what is needed next."""
+    """Pages in the order of their last use. On a cyclic scan it always evicts what is needed next."""
 
     def __init__(self) -> None:
         self._order: OrderedDict[int, None] = OrderedDict()
 
     def placed(self, page: int) -> None:
-        """Coming in counts as a use: what was fetched ahead is not the first to go."""
+        """Coming in counts as a use, so a page fetched ahead is not the first to go."""
         self._order[page] = None
 
     def used(self, page: int) -> None:

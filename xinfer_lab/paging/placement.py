@@ -1,4 +1,7 @@
-"""`Placement`: which frames extents are given, and which leave for them."""
+"""`Placement` decides which frames extents get, and which extents leave for them.
+
+Apart from the pool, since it only decides: it submits nothing, and can be tested with a table and no device.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def batches(entries: Iterable[PageEntry]) -> Iterator[list[PageEntry]]:
 
 
 class Placement:
-    """Makes room in the frames of ``table``: ``policy`` says who leaves, ``evict`` lets them go.
+    """Makes room in the frames of ``table``: ``policy`` says which leave, ``evict`` lets them go.
 
     What is acquired stays, and the extents whose first pages are in ``keep``: those that the same call asked for. What
     is fetched ``ahead`` of its use also leaves alone what is on its way.
@@ -41,7 +44,7 @@ class Placement:
 
     def make_room(self, batch: Sequence[PageEntry], keep: Collection[int], *, ahead: bool) -> Sequence[int]:
         """The first frame of each of ``batch`` (see `batches`), all free now. Fewer where there is no room for more
-        ahead of time. Raises `PoolFull` where there is none now; nobody was evicted then.
+        ahead of time. Raises `PoolFull` where there is none now; then none was evicted.
         """
         if batch[0].extent.pages > 1:
             frame = self._make_gap(batch[0], keep, ahead)

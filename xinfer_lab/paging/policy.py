@@ -1,7 +1,7 @@
 """`EvictionPolicy`: which page leaves when a frame is needed. One protocol; a policy is a few lines.
 
-A policy knows pages by a number. It is told what happens, and asked for a victim; whether a page may go (it is not
-acquired, not on its way) is for the pool to say.
+A policy knows pages by a number. It is told what happens, and asked for a victim. Whether a page may go at all (it is
+not acquired, not on its way) is for the pool to say, so that no policy can break a pool.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class EvictionPolicy(Protocol):
 
 @runtime_checkable
 class Foreseeing(Protocol):
-    """A policy that goes by the future, and has to be told it."""
+    """A policy that goes by the future, and must be told it."""
 
     def expect(self, page: int, time: int) -> None:
-        """``page`` is going to be used at ``time``; see `Belady`."""
+        """``page`` will be used at ``time``; see `Belady`."""
         ...
 
 
 def open_policy(name: str, future: Iterable[int] = ()) -> EvictionPolicy:
     """The policy called ``name``. ``future``: the pages in the order of their uses, for ``belady`` alone."""
     from xinfer_lab.paging.belady import Belady
-    from xinfer_lab.paging.clock import Clock
+    from xinfer_lab.paging.clock_policy import Clock
     from xinfer_lab.paging.lru import LeastRecentlyUsed
 
     if name == "clock":

@@ -1,4 +1,9 @@
-"""`HybridMemoryPool`: more pages than device memory holds, of which those that are needed are there."""
+"""`HybridMemoryPool`: more pages than device memory holds; those in use are there.
+
+Streaming moves layers in a fixed order. What is not in order (experts, a long cache) needs pages, fetched on demand or
+on a guess. The pool joins four parts that know nothing of each other: the table (bookkeeping), the policy (who
+leaves), the placement (which frames) and the transfers (copies and waits).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.records import Source, View
 from xinfer_lab.device.rollback import all_or_nothing
-from xinfer_lab.device.rules import BUFFER_ALIGNMENT
+from xinfer_lab.device.stream_rules import BUFFER_ALIGNMENT
 from xinfer_lab.paging.errors import HostPoolFull, PageError, PoolFull
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent, PageState
 from xinfer_lab.paging.placement import MOST_AT_ONCE, Placement, batches
@@ -27,7 +32,7 @@ class HybridMemoryPool:
     """``pages`` pages of pinned host memory and ``frames`` frames of device memory, each of ``page_bytes`` bytes, both
     allocated once. Every page has its home in the host pool; those in use are in frames.
 
-    Whoever uses pages on the direct queue does so between `acquire` and `release`; `prefetch` starts a copy ahead of
+    The direct queue may use pages between `acquire` and `release`; `prefetch` starts a copy ahead of
     that. ``policy``: a name of `open_policy`, or a policy. Nothing blocks the host but `fill`, `read`, `settle` and
     `close`, and where an extent is there already, nothing is submitted at all. Raises `OutOfDeviceMemory` when the
     frames do not fit the device's budget.
@@ -86,7 +91,7 @@ class HybridMemoryPool:
     def fill(self, extent: Extent, source: str | Source | torch.Tensor | bytes, offset: int = 0) -> None:
         """Write ``source`` into the extent at home, from byte ``offset`` on. Blocks the host while a copy uses it.
 
-        Raises `PageError` for an extent that is on the device: what is there would stay as it was.
+        Raises `PageError` for an extent on the device: the copy there would not change.
         """
         entry = self.table.entry(extent)
         if entry.frame is not None:
@@ -116,7 +121,7 @@ class HybridMemoryPool:
         return self._heap.read("uint8", (extent.nbytes,), extent.first * self.page_bytes)
 
     def destroy(self, extent: Extent) -> None:
-        """The extent's contents are not wanted any more; its pages and frames are free. Nothing is written back."""
+        """Drop the extent's contents; its pages and frames are free. Nothing is written back."""
         entry = self._idle(extent, "destroyed")
         if entry.frame is not None:
             self._drop(entry)
@@ -195,7 +200,7 @@ class HybridMemoryPool:
         self._save([self._idle(extent, "written back") for extent in extents])
 
     def evict(self, *extents: Extent) -> None:
-        """Give the frames of ``extents`` up; what is dirty is written back first. Nothing happens to those without."""
+        """Give up the frames of ``extents``; dirty ones are written back first. Others are left alone."""
         entries = [self._idle(extent, "evicted") for extent in dict.fromkeys(extents)]
         self._evict([entry for entry in entries if entry.frame is not None])
 

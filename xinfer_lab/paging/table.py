@@ -1,7 +1,7 @@
 """The page table: which page lies in which frame, and back; states, pins and dirty bits. Pure bookkeeping.
 
-A logical page's home is the place of the same number in the host pool, for as long as its extent lives. Of the pages
-of an extent all or none are in frames, side by side and in order.
+A logical page's home is the place of the same number in the host pool, for as long as its extent lives. Either all
+pages of an extent are in frames, side by side and in order, or none is.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class PageTable:
     def __init__(self, frames: int) -> None:
         self._entries: dict[int, PageEntry] = {}
         self._owners: list[PageEntry | None] = [None] * frames
-        self._free = list(range(frames))  # in growing order
+        self._free = list(range(frames))  # in ascending order
 
     @property
     def free(self) -> int:
-        """How many frames nobody owns."""
+        """How many frames have no owner."""
         return len(self._free)
 
     @property
@@ -78,7 +78,7 @@ class PageTable:
         return self._entries[key]
 
     def bind(self, entry: PageEntry, frame: int) -> None:
-        """``entry`` owns its frames from ``frame`` on. Raises `PageError` if anybody owns one of them already."""
+        """``entry`` owns its frames from ``frame`` on. Raises `PageError` if one of them has an owner already."""
         frames = range(frame, frame + entry.extent.pages)
         if entry.frame is not None or not 0 <= frame <= self.frames - entry.extent.pages:
             raise PageError(f"{entry.extent.name!r} cannot be put into frame {frame}; it is in frame {entry.frame}")

@@ -1,7 +1,12 @@
-"""Tickets: what a queue has done, counted by a fence of its own, and who already waits for how much of it."""
+"""Tickets: what a queue has done, counted by a fence of its own, and who already waits for how much of it.
+
+Otherwise every use of a page would need its own fence, or a wait each time. With tickets, a queue that has waited once
+is not made to wait again for the same ticket or an earlier one.
+"""
 
 from __future__ import annotations
 
+from xinfer_lab.device.device import Device
 from xinfer_lab.device.queue import CommandQueue
 
 __all__ = ["Tickets"]
@@ -14,9 +19,9 @@ class Tickets:
     A queue that waits for a ticket is past all earlier ones too, so it is asked to wait only for what is new.
     """
 
-    def __init__(self, queue: CommandQueue, name: str) -> None:
+    def __init__(self, device: Device, queue: CommandQueue, name: str) -> None:
         self.queue = queue
-        self.fence = queue.device.create_fence(queue.device.fresh_name(name))
+        self.fence = device.create_fence(device.fresh_name(name))
         self._passed: dict[str, int] = {}
         self._promised = 0
 

@@ -1,18 +1,17 @@
 """`Transfers`: copies between a pool's pages at home and its frames, and every wait that they need.
 
 Three queues touch a frame: the copy queue fills it, the direct queue reads and writes it, the write-back queue reads
-it. Each counts what it did in tickets, and for every frame and every home there is the last ticket of each. Hence:
+it. Each counts in tickets what it did, and every frame and every home has the last ticket of each. Hence:
 
 * into a frame: after its last reader and writer, after the write-back of whatever lay there, and after the write-back
-  of the very page that comes (its bytes have to be home first);
-* home from a frame: after the last writer, and after any copy from that home, be it of an extent that is gone;
+  of the page that comes (its bytes have to be home first);
+* home from a frame: after the last writer, and after any copy from that home, even of an extent that is gone;
 * the direct queue reads after the copy, and writes after a write-back that still reads.
 
-A ticket is noted before what it stands for is submitted, so that a fault in between leaves a wait too many and never
-one too few.
+A ticket is noted before its copy is submitted. An error in between then leaves a wait too many, never one too few.
 
-Submitting a copy costs the host more than a small page takes on the link. So what lies side by side in both memories
-goes in one copy, and copies that are submitted together share one signal.
+Submitting a copy costs the host more than a small page takes on the link. So neighbours in both memories go in one
+copy, and copies that are submitted together share one signal.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from xinfer_lab.paging.tickets import Tickets
 __all__ = ["AND", "Transfers"]
 
 AND = " + "
-"""What stands between the names of extents in the label of a copy that moves several."""
+"""Separates the names of extents in the label of a copy that moves several."""
 
 
 class Transfers:
@@ -42,9 +41,9 @@ class Transfers:
 
     def __init__(self, device: Device, buffer: Buffer, heap: HostHeap, page_bytes: int, name: str) -> None:
         self.buffer, self.heap, self.page_bytes = buffer, heap, page_bytes
-        self.arrived = Tickets(device.copy_queue, f"{name}.arrived")
-        self.saved = Tickets(device.write_back_queue, f"{name}.saved")
-        self.done = Tickets(device.direct_queue, f"{name}.done")
+        self.arrived = Tickets(device, device.copy_queue, f"{name}.arrived")
+        self.saved = Tickets(device, device.write_back_queue, f"{name}.saved")
+        self.done = Tickets(device, device.direct_queue, f"{name}.done")
         frames, homes = buffer.size // page_bytes, heap.size // page_bytes
         self._filled, self._emptied, self._touched = [0] * frames, [0] * frames, [0] * frames
         self._sent, self._kept = [0] * homes, [0] * homes

@@ -1,7 +1,8 @@
 """Causal attention over a token-major cache, with the SDPA backend pinned by one rule.
 
 PyTorch otherwise picks a backend from what it finds at run time (alignment, flags, versions), and two backends round
-differently. The rule here depends on the device, the type and the shapes alone.
+differently: streamed and resident logits would differ in the last bit, and nobody could tell that from a fault. The
+rule here depends on the device, the type and the shapes alone.
 """
 
 from dataclasses import dataclass
@@ -10,10 +11,19 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-__all__ = ["MASK_ALIGNMENT", "RECENT_GPU", "AttentionPlan", "DeviceTraits", "attend", "plan_attention", "traits_of"]
+__all__ = [
+    "MASK_ALIGNMENT", "RECENT_GPU", "STEP_KEYS", "AttentionPlan", "DeviceTraits", "attend", "plan_attention",
+    "step_parts", "traits_of",
+]  # fmt: skip
 
 MASK_ALIGNMENT = 16
 """Elements to which the rows of an additive mask are padded; the memory-efficient backend would copy it otherwise."""
+
+
+STEP_KEYS = 64
+"""Keys that a fused decode step works on at a time (`xinfer_lab.qwen2.fused.decode`)."""
+
+_STEP_PROGRAMS, _MOST_PARTS = 256, 64
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,18 @@ def plan_attention(
     else:
         backend = "efficient"
     return AttentionPlan(backend, masking, first, end)
+
+
+def step_parts(batch: int, kv_heads: int, capacity: int) -> int:
+    """Into how many parts a fused decode step cuts the keys, each a program of its own: a power of two.
+
+    It depends on the shapes alone, and not on the card: another number would be another order of summation.
+    """
+    wanted = min(_STEP_PROGRAMS / (batch * kv_heads), -(-capacity // STEP_KEYS), _MOST_PARTS)
+    parts = 1
+    while parts < wanted:
+        parts *= 2
+    return parts
 
 
 def attend(

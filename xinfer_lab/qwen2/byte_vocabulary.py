@@ -1,4 +1,7 @@
-"""The smallest byte-level tokenizer: one token a byte, the token's id being the byte's value."""
+"""The smallest byte-level tokenizer: one token a byte, whose id is the byte's value.
+
+Made-up and trained checkpoints of the course use it: it needs no download, and every text has tokens.
+"""
 
 from typing import Any
 

@@ -1,7 +1,6 @@
 """A Qwen2 checkpoint on disk: its config, and its weights read by memory map."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -12,11 +11,17 @@ from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.errors import CheckpointError
 from xinfer_lab.qwen2.filemap import map_bytes
 from xinfer_lab.qwen2.header import WEIGHT_DTYPES, TensorEntry, read_header
+from xinfer_lab.qwen2.json_file import read_json
 from xinfer_lab.qwen2.layout import expert_layout, expert_tensor_name, resident_tensors, tensor_name, tensor_shapes
 
 __all__ = ["Checkpoint", "TensorEntry", "expected_shapes"]
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_HEAD, _EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
+_STORED = "rotary_emb.inv_freq"
+"""How tensors end that are stored although they are known: rotary frequencies."""
+
+_OTHER_FORMATS = ("*.bin", "*.gguf", "*.pt", "*.pth", "*.msgpack", "*.h5", "*.onnx", "*.safetensors")
 
 
 class Checkpoint:
@@ -39,9 +44,10 @@ class Checkpoint:
         """Opens a directory with config.json and model.safetensors, or shards with an index; or one .safetensors file
         beside a config.json.
 
-        Reads the config and the headers, no data. `config.dtype` is the type of the weights, whatever config.json says:
-        nothing is converted. Raises CheckpointError or ConfigError for a checkpoint that is damaged, incomplete, or
-        holds tensors that a Qwen2 model has no use for.
+        Reads the config and the headers; data only where a tied model stores a head, to compare it. What the files hold
+        decides where config.json says otherwise: `config.dtype` is the type of the weights, nothing is converted; and a
+        stored head of other values than the embedding is run, as in transformers 5. Raises CheckpointError or
+        ConfigError for a checkpoint that is damaged, incomplete, or holds tensors that a Qwen2 model has no use for.
         """
         path = Path(path)
         try:
@@ -58,6 +64,7 @@ class Checkpoint:
             raise CheckpointError(f"{path}: a checkpoint is a directory or a .safetensors file, but this is neither")
         if path.is_file():
             read_header(path)  # a file that is none is told so before anything is said of what lies beside it
+        _refuse_adapter(directory)
         if not (directory / "config.json").is_file():
             if path.is_file():
                 raise CheckpointError(f"{path}: its config.json is missing; it has to lie beside the file")
@@ -65,7 +72,10 @@ class Checkpoint:
         config = Qwen2Config.from_file(directory)
         entries = _entries(directory) if path.is_dir() else read_header(path)
         dtype = _validate(path, config, entries)
-        return cls(path, replace(config, dtype=dtype), entries)
+        checkpoint = cls(path, replace(config, dtype=dtype), entries)
+        if config.tie_word_embeddings and _HEAD in entries and not checkpoint._same_bytes(_HEAD, _EMBEDDING):
+            checkpoint.config = replace(checkpoint.config, tie_word_embeddings=False)
+        return checkpoint
 
     def names(self) -> tuple[str, ...]:
         """Names of all tensors, file by file, in the order of their offsets."""
@@ -121,6 +131,11 @@ class Checkpoint:
     ) -> None:
         self.close()
 
+    def _same_bytes(self, first: str, second: str) -> bool:
+        same = torch.equal(self.bytes(first), self.bytes(second))
+        self.unmap()
+        return same
+
     def _map(self, file: Path) -> torch.Tensor:
         if not self._open:
             raise ValueError(f"{self.path}: this checkpoint is closed; open it again to read from it")
@@ -131,15 +146,27 @@ class Checkpoint:
 
 def expected_shapes(config: Qwen2Config) -> dict[str, tuple[int, ...]]:
     """Every tensor that a checkpoint of this config must have, by its name there; a tied model needs no lm_head."""
-    shapes = {place.name: place.shape for place in resident_tensors(config).tensors}
+    return dict(_expected(config))
+
+
+def _expected(config: Qwen2Config) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """One tensor after the other: a config may ask for more of them than there is memory for their names."""
+    yield from ((place.name, place.shape) for place in resident_tensors(config).tensors)
     expert = {place.name: place.shape for place in expert_layout(config).tensors} if config.experts else {}
     for index in range(config.num_hidden_layers):
         for group in tensor_shapes(config, index).values():
-            shapes |= {tensor_name(index, name): shape for name, shape in group.items()}
+            yield from ((tensor_name(index, name), shape) for name, shape in group.items())
         if config.experts is not None and config.has_experts(index):
             for number in range(config.experts.num_experts):
-                shapes |= {expert_tensor_name(index, number, name): shape for name, shape in expert.items()}
-    return shapes
+                yield from ((expert_tensor_name(index, number, name), shape) for name, shape in expert.items())
+
+
+def _refuse_adapter(directory: Path) -> None:
+    if (directory / "adapter_config.json").is_file() and any(directory.glob("adapter_model.*")):
+        raise CheckpointError(
+            f"{directory}: there is an adapter (adapter_config.json), which is not applied here; merge it into the "
+            f"model and save that, or move it elsewhere to run the model without it"
+        )
 
 
 def _entries(directory: Path) -> dict[str, TensorEntry]:
@@ -147,7 +174,9 @@ def _entries(directory: Path) -> dict[str, TensorEntry]:
         return read_header(directory / _SINGLE)
     index = directory / _INDEX
     if not index.is_file():
-        raise CheckpointError(f"{directory}: neither {_SINGLE} nor {_INDEX} is there")
+        other = next((file.name for kind in _OTHER_FORMATS for file in sorted(directory.glob(kind))), None)
+        instead = f"; {other} is of a format that is not read here: save the model as safetensors" if other else ""
+        raise CheckpointError(f"{directory}: neither {_SINGLE} nor {_INDEX} is there{instead}")
     shard_of = _weight_map(index)
     entries: dict[str, TensorEntry] = {}
     for shard in sorted(set(shard_of.values())):
@@ -168,10 +197,7 @@ def _entries(directory: Path) -> dict[str, TensorEntry]:
 
 
 def _weight_map(index: Path) -> dict[str, str]:
-    try:
-        content = json.loads(index.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{index}: not valid JSON ({error})") from None
+    content = read_json(index, CheckpointError)
     mapping = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(mapping, dict) or not mapping:
         raise CheckpointError(f"{index}: weight_map must be an object of tensor name -> shard, but is {mapping!r}")
@@ -185,33 +211,24 @@ def _weight_map(index: Path) -> dict[str, str]:
 
 def _validate(path: Path, config: Qwen2Config, entries: Mapping[str, TensorEntry]) -> torch.dtype:
     """The one dtype of all weights, once every weight is there with its shape and nothing else is."""
-    expected = expected_shapes(config)
+    known = set()
     first: TensorEntry | None = None
-    for name, shape in expected.items():
+    for name, shape in _expected(config):
         entry = entries.get(name)
         if entry is None:
             raise CheckpointError(
                 f"{path}: tensor {name} is missing; its config.json asks for "
                 f"{config.num_hidden_layers} layers and "
-                f"{'tied' if config.tie_word_embeddings else 'untied'} embeddings"
+                f"{'tied' if config.tie_word_embeddings else 'untied'} embeddings{_renamed(name, entries)}"
             )
-        if entry.shape != shape:
-            raise CheckpointError(
-                f"{entry.file}: tensor {name} should have the shape {list(shape)} by config.json, "
-                f"but has {list(entry.shape)}"
-            )
-        if entry.dtype not in WEIGHT_DTYPES:
-            raise CheckpointError(
-                f"{entry.file}: tensor {name} is {entry.dtype}, but weights must be one of {', '.join(WEIGHT_DTYPES)}"
-            )
+        known.add(name)
         first = first or entry
-        if entry.dtype != first.dtype:
-            raise CheckpointError(
-                f"{entry.file}: tensor {name} is {entry.dtype}, but {first.name} is {first.dtype}; "
-                f"all weights must have one type"
-            )
+        _check_tensor(entry, shape, first)
     assert first is not None
-    extra = [name for name in entries if name not in expected and not _harmless(name, config)]
+    if config.tie_word_embeddings and _HEAD in entries:
+        known.add(_HEAD)
+        _check_tensor(entries[_HEAD], (config.vocab_size, config.hidden_size), first)
+    extra = [name for name in entries if name not in known and not name.endswith(_STORED)]
     if extra:
         shown = ", ".join(extra[:3]) + (", ..." if len(extra) > 3 else "")
         raise CheckpointError(
@@ -221,6 +238,25 @@ def _validate(path: Path, config: Qwen2Config, entries: Mapping[str, TensorEntry
     return WEIGHT_DTYPES[first.dtype]
 
 
-def _harmless(name: str, config: Qwen2Config) -> bool:
-    """Stored copies of what is known without them: rotary frequencies, and the head of a tied model."""
-    return name.endswith("rotary_emb.inv_freq") or (config.tie_word_embeddings and name == "lm_head.weight")
+def _renamed(name: str, entries: Mapping[str, TensorEntry]) -> str:
+    """The end of a sentence about a missing tensor: what the file calls it, if only by a longer or a shorter name."""
+    short = name.removeprefix("model.")
+    found = next((other for other in entries if other.endswith(f".{name}") or other == short != name), None)
+    return f". There is {found}: the names of a model that was wrapped, or saved in part; rename them" if found else ""
+
+
+def _check_tensor(entry: TensorEntry, shape: tuple[int, ...], first: TensorEntry) -> None:
+    if entry.shape != shape:
+        raise CheckpointError(
+            f"{entry.file}: tensor {entry.name} should have the shape {list(shape)} by config.json, "
+            f"but has {list(entry.shape)}"
+        )
+    if entry.dtype not in WEIGHT_DTYPES:
+        raise CheckpointError(
+            f"{entry.file}: tensor {entry.name} is {entry.dtype}, but weights must be one of {', '.join(WEIGHT_DTYPES)}"
+        )
+    if entry.dtype != first.dtype:
+        raise CheckpointError(
+            f"{entry.file}: tensor {entry.name} is {entry.dtype}, but {first.name} is {first.dtype}; "
+            f"all weights must have one type"
+        )

@@ -1,6 +1,5 @@
 """The sizes and constants of a Qwen2 model, as its config.json states them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,9 +7,10 @@ from typing import Any
 
 import torch
 
-from xinfer_lab.qwen2.config_fields import Fields
+from xinfer_lab.qwen2.config_fields import LAYER_TYPES, Fields
 from xinfer_lab.qwen2.errors import ConfigError
 from xinfer_lab.qwen2.experts_config import ExpertsConfig
+from xinfer_lab.qwen2.json_file import read_json
 
 __all__ = ["DTYPES", "PUBLISHED", "ConfigError", "Qwen2Config"]
 
@@ -21,7 +21,9 @@ DTYPES: dict[str, torch.dtype] = {
 }
 """The weight types that are run, by the name config.json uses."""
 
-_LAYER_TYPES = ("full_attention", "sliding_attention")
+_MOST_LAYERS = 4096
+_LARGEST_SIZE = 2**24
+"""Larger than any model's. The bytes of a tensor, and of a model, are then numbers that every part here can hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,7 @@ class Qwen2Config:
         ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} must be greater than 0, but is {getattr(self, name)}")
+        self._check_largest()
         if self.num_attention_heads % self.num_key_value_heads:
             raise ConfigError(
                 f"num_attention_heads must be a multiple of num_key_value_heads, but "
@@ -78,6 +81,18 @@ class Qwen2Config:
         if self.dtype not in DTYPES.values():
             raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, but is {self.dtype}")
         self._check_windows()
+
+    def _check_largest(self) -> None:
+        """No shape so large that counting or allocating it would fail somewhere inside."""
+        wide = {
+            "num_attention_heads * head_dim": self.num_attention_heads * self.head_dim,
+            **{name: getattr(self, name) for name in ("hidden_size", "intermediate_size", "vocab_size")},
+        }
+        if self.num_hidden_layers > _MOST_LAYERS:
+            raise ConfigError(f"num_hidden_layers must be at most {_MOST_LAYERS}, but is {self.num_hidden_layers}")
+        for name, size in wide.items():
+            if size > _LARGEST_SIZE:
+                raise ConfigError(f"{name} must be at most {_LARGEST_SIZE}, but is {size}")
 
     def _check_windows(self) -> None:
         if self.sliding_window is not None and self.sliding_window <= 0:
@@ -95,8 +110,8 @@ class Qwen2Config:
                 f"but has {len(self.layer_types)} entries"
             )
         for kind in self.layer_types:
-            if kind not in _LAYER_TYPES:
-                raise ConfigError(f"layer_types knows {' and '.join(_LAYER_TYPES)}, but has {kind!r}")
+            if kind not in LAYER_TYPES:
+                raise ConfigError(f"layer_types knows {' and '.join(LAYER_TYPES)}, but has {kind!r}")
         if self.sliding_window is None and "sliding_attention" in self.layer_types:
             raise ConfigError(
                 "layer_types has sliding_attention, but no sliding_window is in use "
@@ -126,6 +141,7 @@ class Qwen2Config:
         model_type = fields.require_supported()
         heads = fields.integer("num_attention_heads")
         hidden = fields.integer("hidden_size")
+        window = fields.sliding_window()
         try:
             return cls(
                 hidden_size=hidden,
@@ -143,8 +159,8 @@ class Qwen2Config:
                 tie_word_embeddings=fields.boolean("tie_word_embeddings", False),
                 max_position_embeddings=fields.integer("max_position_embeddings"),
                 dtype=DTYPES[fields.dtype_name(tuple(DTYPES), "float32")],
-                sliding_window=fields.sliding_window(),
-                max_window_layers=fields.integer("max_window_layers", 0),
+                sliding_window=window,
+                max_window_layers=fields.integer("max_window_layers", 28 if window is not None else 0),
                 layer_types=fields.strings("layer_types"),
                 eos_token_ids=fields.token_ids("eos_token_id"),
                 experts=ExpertsConfig.from_fields(fields) if model_type == "qwen2_moe" else None,
@@ -157,7 +173,8 @@ class Qwen2Config:
     def from_file(cls, path: str | Path) -> "Qwen2Config":
         """Reads config.json: `path` is that file or the directory that holds it.
 
-        End-of-text ids of a generation_config.json beside it take precedence, since that is what generation goes by.
+        A generation_config.json beside it decides where text ends, as in transformers: if it names no end-of-text id,
+        there is none.
         """
         path = Path(path)
         file = path / "config.json" if path.is_dir() else path
@@ -165,8 +182,7 @@ class Qwen2Config:
         generation = file.with_name("generation_config.json")
         if generation.is_file():
             ids = Fields(_read_json(generation), str(generation)).token_ids("eos_token_id")
-            if ids:
-                return replace(config, eos_token_ids=ids)
+            return replace(config, eos_token_ids=ids)
         return config
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,10 +221,7 @@ class Qwen2Config:
 def _read_json(file: Path) -> Any:
     if not file.is_file():
         raise ConfigError(f"{file}: no such file; a Hugging Face checkpoint directory holds config.json")
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: not valid JSON ({error})") from None
+    return read_json(file, ConfigError)
 
 
 def _published(hidden: int, layers: int, heads: int, kv: int, intermediate: int, vocab: int, tied: bool) -> Qwen2Config:

@@ -1,15 +1,22 @@
 """Typed reading of the keys of a config.json: each value is checked, each complaint names its key."""
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from xinfer_lab.qwen2.errors import ConfigError
+from xinfer_lab.qwen2.config_keys import ABSENT, KEYS, Only
+from xinfer_lab.qwen2.errors import ConfigError, shown
 
-__all__ = ["Fields"]
+__all__ = ["LAYER_TYPES", "Fields"]
 
-_ABSENT = object()
+LAYER_TYPES = ("full_attention", "sliding_attention")
+"""What `layer_types` may say of a layer."""
+
 _MODEL_TYPES = ("qwen2", "qwen2_moe")
+_DEFAULT_WINDOW = 4096
+_LARGEST_ID = 2**63 - 1
+"""Token ids are int64."""
 
 
 class Fields:
@@ -27,28 +34,29 @@ class Fields:
 
     def is_null(self, key: str) -> bool:
         """Whether the key is there with the value null."""
-        return self._data.get(key, _ABSENT) is None
+        return self._data.get(key, ABSENT) is None
 
-    def _get(self, key: str, default: Any) -> Any:
-        value = self._data.get(key)
+    def _get(self, key: str, default: Any, null: Any = ABSENT) -> Any:
+        """The value; `default` where the key is absent, `null` where it is null. `ABSENT` for them: refused."""
+        value = self._data.get(key, default)
         if value is None:
-            if default is _ABSENT:
-                state = "null" if key in self._data else "missing"
-                raise self.error(f"{key} is {state}; a Qwen2 config must state it")
-            return default
+            value = null
+        if value is ABSENT:
+            state = "null" if key in self._data else "missing"
+            raise self.error(f"{key} is {state}; a Qwen2 config must state it")
         return value
 
-    def _wrong(self, key: str, wanted: str, value: Any) -> ConfigError:
-        return self.error(f"{key} must be {wanted}, but is {value!r}")
+    def _wrong(self, key: str, wanted: str, value: Any, why: str = "") -> ConfigError:
+        return self.error(f"{key} must be {wanted}, but is {shown(value)}{why}")
 
-    def integer(self, key: str, default: Any = _ABSENT) -> int:
+    def integer(self, key: str, default: Any = ABSENT) -> int:
         """A whole number; booleans are none."""
         value = self._get(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self._wrong(key, "a whole number", value)
         return value
 
-    def number(self, key: str, default: Any = _ABSENT) -> float:
+    def number(self, key: str, default: Any = ABSENT) -> float:
         """A finite number."""
         return self._finite(key, self._get(key, default))
 
@@ -70,7 +78,7 @@ class Fields:
 
     def strings(self, key: str) -> tuple[str, ...] | None:
         """A list of strings, or None where absent."""
-        value = self._get(key, None)
+        value = self._get(key, None, None)
         if value is None:
             return None
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
@@ -79,23 +87,23 @@ class Fields:
 
     def integers(self, key: str) -> tuple[int, ...]:
         """A list of whole numbers; none where absent."""
-        value = self._get(key, [])
+        value = self._get(key, [], [])
         if not isinstance(value, list | tuple) or any(isinstance(n, bool) or not isinstance(n, int) for n in value):
             raise self._wrong(key, "a list of whole numbers", value)
         return tuple(value)
 
     def token_ids(self, key: str) -> tuple[int, ...]:
         """One token id or a list of them; none where absent."""
-        value = self._get(key, [])
+        value = self._get(key, [], [])
         ids = value if isinstance(value, list | tuple) else [value]
-        if any(isinstance(item, bool) or not isinstance(item, int) or item < 0 for item in ids):
-            raise self._wrong(key, "a token id or a list of token ids", value)
+        if any(isinstance(item, bool) or not isinstance(item, int) or not 0 <= item <= _LARGEST_ID for item in ids):
+            raise self._wrong(key, f"a token id or a list of token ids, 0 to {_LARGEST_ID}", value)
         return tuple(ids)
 
     def dtype_name(self, known: tuple[str, ...], default: str) -> str:
         """`dtype` (transformers 5) or `torch_dtype` (transformers 4), with or without the prefix "torch."."""
         key = "dtype" if self._data.get("dtype") is not None else "torch_dtype"
-        value = self._get(key, default)
+        value = self._get(key, default, default)
         name = value.removeprefix("torch.") if isinstance(value, str) else value
         if name not in known:
             raise self._wrong(key, f"one of {', '.join(known)}", value)
@@ -114,50 +122,43 @@ class Fields:
 
     def sliding_window(self) -> int | None:
         """The window where `use_sliding_window` is true; None where it is not, whatever the number beside it says."""
-        if not self.boolean("use_sliding_window", False) or self._data.get("sliding_window") is None:
+        if not self.boolean("use_sliding_window", False) or self.is_null("sliding_window"):
             return None
-        return self.integer("sliding_window")
+        return self.integer("sliding_window", _DEFAULT_WINDOW)
 
     def rope_theta(self) -> float:
-        """The base of the rotary embedding, from `rope_parameters` (transformers 5) or the top level (4)."""
-        found: list[float] = []
-        for key in ("rope_parameters", "rope_scaling"):
-            value = self._get(key, None)
-            if value is None:
-                continue
+        """The base of the rotary embedding: from `rope_scaling` if there is anything in it, else `rope_parameters`
+        (transformers 5), else from the top level (4)."""
+        for key in ("rope_scaling", "rope_parameters"):
+            value = self._get(key, {}, {})
             if not isinstance(value, Mapping):
                 raise self._wrong(key, "an object", value)
             kind = value.get("rope_type", value.get("type", "default"))
             if kind != "default":
                 raise self.error(
-                    f"{key} asks for rope type {kind!r}; only 'default' is run here. "
+                    f"{key} asks for rope type {shown(kind)}; only 'default' is run here. "
                     f"Use a checkpoint without it (its context is then the shorter, original one)"
                 )
             if value.get("partial_rotary_factor", 1.0) != 1.0:
                 raise self._wrong(f"{key}.partial_rotary_factor", "1", value["partial_rotary_factor"])
-            if value.get("rope_theta") is not None:
-                found.append(self._finite(f"{key}.rope_theta", value["rope_theta"]))
-        return found[0] if found else self.number("rope_theta")
-
-    def require(self, key: str, value: bool) -> None:
-        """Refuses another value of `key` than the only one that is run here; absent is fine."""
-        if self.boolean(key, value) is not value:
-            raise self.error(f"{key} must be {str(value).lower()}: the maths here covers nothing else")
+            if nested := [name for name in value if name in LAYER_TYPES]:
+                raise self.error(f"{key} has values for {nested[0]} alone; here all layers turn by the same angles")
+            if "rope_theta" in value:
+                return self._finite(f"{key}.rope_theta", value["rope_theta"])
+            if value:
+                break
+        return self.number("rope_theta")
 
     def require_supported(self) -> str:
         """Refuses, by name, what the maths of this package does not cover. Returns the model type."""
         model_type = self._data.get("model_type")
         if model_type not in _MODEL_TYPES:
             raise self.error(
-                f"model_type must be {' or '.join(map(repr, _MODEL_TYPES))}, but is {model_type!r}; this package runs "
-                f"no other model"
+                f"model_type must be {' or '.join(map(repr, _MODEL_TYPES))}, but is {shown(model_type)}; this package "
+                f"runs no other model"
             )
-        activation = self._data.get("hidden_act", "silu")
-        if activation != "silu":
-            raise self._wrong("hidden_act", "'silu'", activation)
-        if self._data.get("quantization_config"):
-            raise self.error(
-                "quantization_config is set; only fp32, fp16 and bf16 weights are run. "
-                "Use the checkpoint that was not quantised"
-            )
+        for key, fate in KEYS.items():
+            if isinstance(fate, Only) and not fate.allows(value := self._data.get(key, ABSENT)):
+                wanted = " or ".join(json.dumps(known) for known in fate.values)
+                raise self._wrong(key, f"left out or {wanted}", value, f": {fate.why}")
         return str(model_type)

@@ -1,10 +1,11 @@
-"""What the functions of `layers` cost, from shapes alone.
+"""What the functions of `layers` cost in FLOPs, bytes and workspace, from shapes alone.
 
-Conventions: a matrix product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are
-left out (well under 1 % for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline
-figure. Workspace is an upper bound on what a call allocates at any one time beside its operands; the private workspaces
-of cuBLAS (a fixed size per handle, allocated once) and oneDNN (some tens of KiB a thread) are not in it, nor is
-what PyTorch's caching allocator rounds up.
+The virtual clock, the plan and the memory budget rest on these figures, before anything has run. Conventions: a matrix
+product of [m, k] and [k, n] is 2 m k n FLOPs; norms, activations and the rotary embedding are left out (well under 1 %
+for real sizes). Bytes count each operand once, as if caches were perfect: the usual roofline figure. Workspace is an
+upper bound on what a call allocates at any one time beside its operands. It does not include the private workspaces of
+cuBLAS (a fixed size per handle, allocated once) and oneDNN (some tens of KiB a thread), nor what PyTorch's caching
+allocator rounds up.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,15 @@ from functools import lru_cache
 
 import torch
 
-from xinfer_lab.qwen2.attention import MASK_ALIGNMENT, RECENT_GPU, AttentionPlan, DeviceTraits, plan_attention
-from xinfer_lab.qwen2.layers import LayerSpec
+from xinfer_lab.qwen2.attention import (
+    MASK_ALIGNMENT,
+    RECENT_GPU,
+    AttentionPlan,
+    DeviceTraits,
+    plan_attention,
+    step_parts,
+)
+from xinfer_lab.qwen2.layer_spec import LayerSpec
 
 __all__ = [
     "SLACK",
@@ -78,11 +86,13 @@ def decoder_layer_work(
     intermediate_size: int,
     dtype: torch.dtype,
     traits: DeviceTraits = RECENT_GPU,
+    capacity: int | None = None,
 ) -> Work:
     """A layer over `tokens` new tokens of each sequence, at `position`: its attention, and its MLP."""
     first = attention_work(
-        spec, batch=batch, tokens=tokens, position=position, hidden_size=hidden_size, dtype=dtype, traits=traits
-    )
+        spec, batch=batch, tokens=tokens, position=position, hidden_size=hidden_size, dtype=dtype, traits=traits,
+        capacity=capacity,
+    )  # fmt: skip
     size, rows = dtype.itemsize, batch * tokens
     weights = 3 * hidden_size * intermediate_size
     gated = (2 * max(intermediate_size, hidden_size) + hidden_size) * rows * size
@@ -105,12 +115,14 @@ def attention_work(
     hidden_size: int,
     dtype: torch.dtype,
     traits: DeviceTraits = RECENT_GPU,
+    capacity: int | None = None,
 ) -> Work:
     """The first half of a layer over `tokens` new tokens of each sequence, at `position`.
 
     FLOPs: 2 for each weight and token (Kaplan et al., 2020, section 2.1), and 4 D for each query head and visible
     (query, key) pair: 2 D for q k, 2 D for the weighted sum of values. Masked pairs are not counted, whether or not a
-    backend computes them. `traits` matter to the workspace alone, since they choose the attention backend.
+    backend computes them. `traits` matter to the workspace alone, since they choose the attention backend; so does
+    `capacity`, the tokens that the cache has room for (default: no more than are needed).
     """
     queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
     size, rows = dtype.itemsize, batch * tokens
@@ -122,6 +134,11 @@ def attention_work(
     pair_flops = 4 * batch * spec.num_attention_heads * spec.head_dim * pairs
     projections = (hidden_size + queries + 2 * keys + 2 * max(queries, keys)) * rows * size
     attention = rows * queries * size + _attention_workspace(spec, plan, batch, tokens, dtype)
+    if traits.kind == "cuda" and tokens == 1:
+        # With Triton, a step keeps what each part of the keys gives: `xinfer_lab.qwen2.fused.decode`.
+        parts = step_parts(batch, spec.num_key_value_heads, capacity or position + 1)
+        kept = 4 * parts * batch * spec.num_attention_heads * (spec.head_dim + 2)
+        attention = max(attention, 2 * rows * queries * size + kept)
     output = (hidden_size + queries) * rows * size
     return Work(
         flops=2 * rows * matrices + pair_flops,

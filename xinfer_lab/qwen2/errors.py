@@ -1,6 +1,17 @@
-"""What is said about a model's files that cannot be used."""
+"""Errors about a model's files that cannot be used."""
 
-__all__ = ["CheckpointError", "ConfigError", "ModelFileError", "TokenizerError"]
+import reprlib
+from typing import Any
+
+__all__ = ["CheckpointError", "ConfigError", "ModelFileError", "TokenizerError", "shown"]
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 60
+
+
+def shown(value: Any) -> str:
+    """A value of a file for an error's message: short, however large or deep it is."""
+    return _short.repr(value)
 
 
 class ModelFileError(ValueError):
@@ -8,7 +19,7 @@ class ModelFileError(ValueError):
 
 
 class ConfigError(ModelFileError):
-    """A config.json that is no Qwen2 config, or asks for something the maths here does not cover."""
+    """A config.json that is not a Qwen2 config, or asks for something the maths here does not cover."""
 
 
 class CheckpointError(ModelFileError):

@@ -50,7 +50,6 @@ class ExpertsConfig:
     @classmethod
     def from_fields(cls, fields: Fields) -> "ExpertsConfig":
         """Reads the keys of a config.json of model type qwen2_moe. What was published states each of the sizes."""
-        fields.require("qkv_bias", True)
         return cls(
             num_experts=fields.integer("num_experts"),
             num_experts_per_tok=fields.integer("num_experts_per_tok"),

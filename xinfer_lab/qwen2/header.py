@@ -1,8 +1,8 @@
-"""The header of a safetensors file: where each tensor's bytes lie.
+"""Reads the header of a safetensors file: where each tensor's bytes lie.
 
+The safetensors library reads tensors but does not say at which byte of the file they start, which a memory map needs.
 Layout of the format: 8 bytes, little-endian, the length of the header; the header, a JSON object of name -> {"dtype",
 "shape", "data_offsets"}; then the data, which the offsets (relative to its start) cover without holes or overlaps.
-The safetensors library reads tensors but does not say at which byte of the file they start, which a memory map needs.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from xinfer_lab.qwen2.errors import CheckpointError
+from xinfer_lab.qwen2.json_file import POINTER, is_pointer
 
 __all__ = ["WEIGHT_DTYPES", "TensorEntry", "read_header"]
 
@@ -75,6 +76,8 @@ def read_header(file: str | Path) -> dict[str, TensorEntry]:
             )
         length = int.from_bytes(prefix, "little")
         if length > size - _PREFIX:
+            if is_pointer(prefix + stream.read(_PREFIX * 2)):
+                raise CheckpointError(f"{file}: {POINTER}")
             raise CheckpointError(
                 f"{file}: truncated or no safetensors file: its header should take {length} bytes, "
                 f"but only {size - _PREFIX} follow"

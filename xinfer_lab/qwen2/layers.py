@@ -1,54 +1,24 @@
 """The three functions of a Qwen2 forward pass: embed, decoder_layer, lm_head; and the halves of a layer.
 
-Each writes into tensors that the caller provides; what it needs in between comes from PyTorch's allocator and is given
-back on return (`xinfer_lab.qwen2.costs` says how much). On CUDA they enqueue work on the current stream and return.
+Each writes into tensors that the caller provides, so that a device can say beforehand which bytes a call reads and
+writes. What a function needs in between comes from PyTorch's allocator and is given back on return
+(`xinfer_lab.qwen2.costs` says how much). On CUDA they enqueue work on the current stream and return.
+
+This is the text to read. On a GPU with Triton the same is computed by fewer, fused kernels (`xinfer_lab.qwen2.fused`),
+equal up to rounding.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch.nn.functional import linear, silu
 
 from xinfer_lab.qwen2.attention import attend
-from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.qwen2.fused import fused_for
+from xinfer_lab.qwen2.layer_spec import LayerSpec, layer_spec
 
 __all__ = ["LayerSpec", "attention", "decoder_layer", "embed", "layer_spec", "lm_head", "rms_norm"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerSpec:
-    """What a decoder layer needs to know beside its weights. `window` counts the keys a query sees, itself included."""
-
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    rms_norm_eps: float
-    rope_theta: float
-    window: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values that JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "LayerSpec":
-        """The inverse of `to_dict`."""
-        return cls(**data)
-
-
-def layer_spec(config: Qwen2Config, layer: int) -> LayerSpec:
-    """The spec of one layer of a model; layers differ at most in their window."""
-    return LayerSpec(
-        num_attention_heads=config.num_attention_heads,
-        num_key_value_heads=config.num_key_value_heads,
-        head_dim=config.head_dim,
-        rms_norm_eps=config.rms_norm_eps,
-        rope_theta=config.rope_theta,
-        window=config.window(layer),
-    )
 
 
 def embed(tokens: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
@@ -66,7 +36,7 @@ def decoder_layer(
     weights: Mapping[str, torch.Tensor],
     keys: torch.Tensor,
     values: torch.Tensor,
-    position: int,
+    position: int | torch.Tensor,
     spec: LayerSpec,
 ) -> None:
     """One decoder layer over T new tokens, in place.
@@ -75,6 +45,9 @@ def decoder_layer(
     (`layout.tensor_shapes`), all of hidden's dtype.
     """
     attention(hidden, weights, keys, values, position, spec)
+    if (fused := fused_for(hidden)) is not None:
+        fused.mlp(hidden, weights, spec.rms_norm_eps)
+        return
     normed = rms_norm(hidden, weights["post_attention_layernorm.weight"], spec.rms_norm_eps)
     gate = silu(linear(normed, weights["mlp.gate_proj.weight"]), inplace=True)
     gate.mul_(linear(normed, weights["mlp.up_proj.weight"]))
@@ -86,7 +59,7 @@ def attention(
     weights: Mapping[str, torch.Tensor],
     keys: torch.Tensor,
     values: torch.Tensor,
-    position: int,
+    position: int | torch.Tensor,
     spec: LayerSpec,
 ) -> None:
     """The first half of a layer over T new tokens, in place: norm, attention, residual connection.
@@ -94,11 +67,20 @@ def attention(
     hidden[B, T, H] is updated. `weights` has the layer's tensors of the group "attention" (and may have others). keys
     and values [capacity, B, KVH, D] are the layer's cache, token first so that what is written,
     [position : position + T], is one range of bytes; [0 : position] must hold the tokens before. Raises ValueError,
-    before anything is written, when the cache does not fit.
+    before anything is written, when the cache does not fit. For T = 1 `position` may be an int32 tensor of one element
+    on hidden's device: then the same calls serve every position that the cache has room for.
     """
     batch, tokens, _ = hidden.shape
     heads, kv_heads, head_dim = spec.num_attention_heads, spec.num_key_value_heads, spec.head_dim
-    _check_cache(keys, values, hidden, position, spec)
+    fused = fused_for(hidden)
+    if isinstance(position, torch.Tensor) and fused is None:
+        position = int(position)
+    _check_cache(keys, values, hidden, 0 if isinstance(position, torch.Tensor) else position, spec)
+    if fused is not None:
+        frequencies = _inverse_frequencies(spec.rope_theta, head_dim, hidden.device)
+        fused.attention(hidden, weights, keys, values, position, spec, frequencies)
+        return
+    assert isinstance(position, int)
 
     normed = rms_norm(hidden, weights["input_layernorm.weight"], spec.rms_norm_eps)
     query, key, value = (
@@ -128,6 +110,9 @@ def lm_head(hidden: torch.Tensor, norm: torch.Tensor, head: torch.Tensor, out: t
         )
     if not out.is_contiguous():
         raise ValueError(f"out must be contiguous, but has strides {out.stride()}")
+    if (fused := fused_for(hidden)) is not None:
+        fused.lm_head(hidden, norm, head, out, eps)
+        return
     normed = rms_norm(hidden[:, tokens - out.shape[1] :], norm, eps)
     torch.mm(normed.reshape(-1, size), head.t(), out=out.view(-1, head.shape[0]))
 
@@ -162,7 +147,7 @@ def _check_cache(
 def _inverse_frequencies(theta: float, head_dim: int, device: torch.device) -> torch.Tensor:
     # On the host once for every device, since pow differs by a rounding between devices and grows with the position.
     with torch.inference_mode(False):
-        exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
+        exponents = torch.arange(0, head_dim, 2, dtype=torch.float32, device="cpu") / head_dim
         return (1.0 / (theta**exponents)).to(device)
 
 

@@ -1,4 +1,8 @@
-"""How a decoder layer lies in memory: two groups of tensors, each tensor at a 256-byte aligned offset."""
+"""How a decoder layer lies in memory: two groups of tensors, each tensor at a 256-byte aligned offset.
+
+One layout for every residency: a layer can then be moved as two blocks of bytes, and kernels find operands of the same
+alignment everywhere, which keeps results equal byte for byte.
+"""
 
 import math
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ __all__ = [
     "GroupLayout",
     "LayerLayout",
     "TensorPlace",
+    "aligned_elements",
     "expert_layout",
     "expert_tensor_name",
     "layer_layout",
@@ -73,6 +78,11 @@ class LayerLayout:
             if group.name == name:
                 return group
         raise KeyError(f"a layer has the groups {[group.name for group in self.groups]}, but {name!r} was asked for")
+
+
+def aligned_elements(count: int, itemsize: int) -> int:
+    """Elements from the start of a tensor of ``count`` elements to the start of the one after it."""
+    return -(-count * itemsize // ALIGNMENT) * ALIGNMENT // itemsize
 
 
 def tensor_shapes(config: Qwen2Config, layer: int | None = None) -> dict[str, dict[str, tuple[int, ...]]]:

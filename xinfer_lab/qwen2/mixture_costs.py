@@ -1,14 +1,14 @@
 """What the functions of `mixture` cost, from shapes alone; conventions as in `xinfer_lab.qwen2.costs`.
 
-How many rows take an expert is known once they were routed: `expert_work` is for one call. Choices count as 8 bytes
-for each of their two numbers.
+How many rows take an expert is known only after routing: `expert_work` is for one call. Choices count as 8 bytes for
+each of their two numbers.
 """
 
 import torch
 
 from xinfer_lab.qwen2.costs import SLACK, Work, norm_workspace
 
-__all__ = ["combine_work", "expert_work", "route_work", "shared_expert_work"]
+__all__ = ["combine_work", "expert_work", "experts_of_row_work", "route_work", "shared_expert_work"]
 
 _SORT = 8
 """int64 copies of the choices that sorting takes at most at a time: keys, values, their results, the two halves of what
@@ -50,6 +50,17 @@ def expert_work(*, rows: int, hidden_size: int, intermediate_size: int, dtype: t
         bytes_read=(weights + 2 * rows * hidden_size + rows) * size + rows * 8,
         bytes_written=rows * hidden_size * size,
         workspace=SLACK + rows * hidden_size * size + _mlp_workspace(rows, hidden_size, intermediate_size, size),
+    )
+
+
+def experts_of_row_work(*, chosen: int, hidden_size: int, intermediate_size: int, dtype: torch.dtype) -> Work:
+    """All ``chosen`` experts of one row: only their weights are read."""
+    one = expert_work(rows=1, hidden_size=hidden_size, intermediate_size=intermediate_size, dtype=dtype)
+    return Work(
+        flops=chosen * one.flops,
+        bytes_read=chosen * one.bytes_read,
+        bytes_written=one.bytes_written,
+        workspace=one.workspace + chosen * intermediate_size * dtype.itemsize,
     )
 
 

@@ -1,4 +1,7 @@
-"""The plainest run of a model: all weights resident, plain tensors, the functions of the forward pass in order."""
+"""The plainest run of a model: all weights resident, plain tensors, the functions of the forward pass in order.
+
+It uses no device, no queue and no residency. The tests compare everything else with it.
+"""
 
 from collections.abc import Mapping
 
@@ -15,6 +18,7 @@ from xinfer_lab.qwen2.layout import (
     resident_tensors,
     tensor_name,
 )
+from xinfer_lab.qwen2.precision import own_precision
 
 __all__ = ["ReferenceModel"]
 
@@ -53,6 +57,7 @@ class ReferenceModel:
         self._cache = torch.zeros(shape, dtype=config.dtype, device=device)
 
     @torch.inference_mode()
+    @own_precision()
     def forward(self, tokens: torch.Tensor, positions: int = 1) -> torch.Tensor:
         """Logits [B, positions, V] of the last `positions` of these tokens[B, T] (int64), which follow those before.
 

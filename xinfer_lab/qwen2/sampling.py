@@ -1,4 +1,4 @@
-"""Choosing the next token from logits."""
+"""Chooses the next token from logits."""
 
 import torch
 
@@ -26,8 +26,9 @@ def sample(
 
     `top_k` keeps the k most likely tokens; `top_p` (Holtzman et al., 2020) then keeps the fewest whose probabilities
     sum to at least p, always one. Among equal logits the lower ids are kept. All randomness comes from `generator`,
-    which must live on the logits' device; the same state gives the same tokens. Raises ValueError for an argument out
-    of range or a NaN.
+    which must live on the logits' device; the same state gives the same tokens. A temperature so low that quotients
+    overflow gives what `greedy` gives, or one of several equal ones. Raises ValueError for an argument out of range, a
+    NaN, or a largest logit that is infinite.
     """
     if not 0 < temperature < float("inf"):
         raise ValueError(
@@ -42,13 +43,19 @@ def sample(
             f"the generator must be on {logits.device}, where the logits are, but is on {generator.device}"
         )
     _check(logits)
-    ranked, order = (logits.float() / temperature).sort(dim=-1, descending=True, stable=True)
+    ranked, order = logits.float().sort(dim=-1, descending=True, stable=True)
+    if not ranked[:, 0].isfinite().all():
+        raise ValueError("the largest of the logits is infinite, so that no token can be drawn")
+    # What is subtracted changes no probability; only differences grow with a low temperature, and -inf is a fine one.
+    ranked = ((ranked.double() - ranked[:, :1]) / temperature).float()
     if top_k is not None:
-        ranked[:, top_k:] = float("-inf")
+        ranked[:, min(top_k, ranked.shape[1]) :] = float("-inf")
     probabilities = ranked.softmax(dim=-1)
     if top_p is not None:
         before = probabilities.cumsum(dim=-1) - probabilities
-        probabilities = probabilities.masked_fill(before >= top_p, 0.0)
+        beyond = before >= top_p
+        beyond[:, 0] = False  # even where top_p is too small a number for float32
+        probabilities = probabilities.masked_fill(beyond, 0.0)
     drawn = torch.multinomial(probabilities, 1, generator=generator)
     return order.gather(-1, drawn).squeeze(-1)
 
@@ -57,4 +64,4 @@ def _check(logits: torch.Tensor) -> None:
     if logits.dim() != 2 or logits.shape[1] == 0:
         raise ValueError(f"logits must have the shape [batch, vocabulary], but have {list(logits.shape)}")
     if logits.isnan().any():
-        raise ValueError("the logits hold NaN: memory was read before it was written, or the weights are damaged")
+        raise ValueError("the logits hold NaN, so that no token can be chosen")

@@ -1,4 +1,8 @@
-"""Small made-up checkpoints in the Hugging Face layout: the same spec gives the same bytes on every machine."""
+"""Makes up small checkpoints in the Hugging Face layout: the same spec gives the same bytes on every machine.
+
+Tests and labs need models of any shape, at once and offline. The weights are scaled so that activations keep their size
+through any number of layers: otherwise NaN or zeros would hide mistakes.
+"""
 
 import json
 import math
@@ -13,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from xinfer_lab.qwen2.byte_vocabulary import byte_tokenizer
@@ -189,7 +194,10 @@ def _write_files(directory: Path, spec: SyntheticSpec) -> None:
     for number, names in enumerate(groups, 1):
         file = "model.safetensors" if len(groups) == 1 else f"model-{number:05}-of-{len(groups):05}.safetensors"
         tensors = {name: synthetic_tensor(name, shape, config, spec.seed) for name, shape in names.items()}
-        save_file(tensors, directory / file, metadata={"format": "pt"})
+        try:
+            save_file(tensors, directory / file, metadata={"format": "pt"})
+        except SafetensorError as error:  # a full disk, among others
+            raise CheckpointError(f"{directory / file}: cannot be written ({error})") from None
         weight_map |= dict.fromkeys(names, file)
     if len(groups) > 1:
         total = sum(math.prod(shape) for names in groups for shape in names.values()) * config.dtype.itemsize

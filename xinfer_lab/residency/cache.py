@@ -11,6 +11,7 @@ import torch
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.records import View
 from xinfer_lab.qwen2.config import Qwen2Config
+from xinfer_lab.residency.group import card_of
 
 __all__ = ["CacheFactory", "CacheShape", "ContiguousCache", "KVCache", "cache_shape", "contiguous_cache"]
 
@@ -63,7 +64,7 @@ class KVCache(Protocol):
         ...
 
     def reset(self) -> None:
-        """No token is wanted any more: a new sequence starts."""
+        """Forget all tokens: a new sequence starts."""
         ...
 
     def close(self) -> None:
@@ -76,11 +77,13 @@ CacheFactory = Callable[[Device, CacheShape], KVCache]
 
 
 class ContiguousCache:
-    """A buffer for each layer, with room for the whole context."""
+    """A buffer for each layer, with room for the whole context, on the card that the layer lives on."""
 
     def __init__(self, device: Device, shape: CacheShape) -> None:
         self._device = device
-        self._buffers = [device.create_buffer(shape.layer_bytes, f"kv[{layer}]") for layer in range(shape.layers)]
+        self._buffers = [
+            card_of(device, layer).create_buffer(shape.layer_bytes, f"kv[{layer}]") for layer in range(shape.layers)
+        ]
         self._views = [buffer.view(shape.dtype, shape.tokens(shape.context)) for buffer in self._buffers]
 
     def ensure(self, layer: int, position: int, tokens: int) -> View:

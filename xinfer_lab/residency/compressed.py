@@ -8,12 +8,14 @@ import torch
 
 from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
+from xinfer_lab.device.queue import CommandList
 from xinfer_lab.device.records import Span, View
 from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, TensorPlace
 from xinfer_lab.residency.codec.encoded import EncodedWeights
 from xinfer_lab.residency.codec.kernel import DECODE_EXPONENTS, decode_operands, decode_params
 from xinfer_lab.residency.encoded_host import encoded_source
 from xinfer_lab.residency.host import HostLayers
+from xinfer_lab.residency.kept import KeptLists
 from xinfer_lab.residency.load import Uploader
 from xinfer_lab.residency.source import LayerOrder
 from xinfer_lab.residency.streaming import StreamingLayers
@@ -54,7 +56,7 @@ class CompressedLayers:
         self._order = LayerOrder(layers)
         self._place = {layer: place for place, layer in enumerate(streamed)}
         self._streaming: StreamingLayers | None = None
-        self._work: dict[tuple[int, str], _Work] = {}
+        self._lists = KeptLists(device.direct_queue)
         self._plain = LayerSlot(device, "plain", layout, dtype)
         self._resident = self._load([layer for layer in range(layers) if layer not in self._place])
         if host is not None:
@@ -101,15 +103,15 @@ class CompressedLayers:
         self._order.release(layer)
 
     def _decode(self, layer: int, buffer: Buffer) -> None:
-        if (work := self._work.get((layer, buffer.name))) is None:
-            work = self._work[layer, buffer.name] = self._prepare(layer, buffer)
-        copies, dispatches = work
-        with self._device.direct_queue.record(f"decode layer {layer}") as commands:
+        def fill(commands: CommandList) -> None:
+            copies, dispatches = self._prepare(layer, buffer)
             # Copies first: a buffer goes from being copied to to being written by kernels once, not to and fro.
             for out, span in copies:
                 commands.copy(out, span)
             for params, operands in dispatches:
                 commands.dispatch(DECODE_EXPONENTS.name, params=params, **operands)  # type: ignore[arg-type]
+
+        self._lists.run((layer, buffer.name), f"decode layer {layer}", fill)
 
     def _prepare(self, layer: int, buffer: Buffer) -> _Work:
         """What decoding ``layer`` out of ``buffer`` takes: the same in every pass."""
@@ -129,6 +131,7 @@ class CompressedLayers:
         if self._streaming is not None:
             self._streaming.close()
         self._device.wait_idle()
+        self._lists.clear()
         for buffer in self._resident.values():
             buffer.free()
         self._resident = {}

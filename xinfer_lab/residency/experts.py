@@ -14,7 +14,7 @@ from xinfer_lab.device.records import Source, View
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import expert_layout, expert_tensor_name
 from xinfer_lab.residency.load import Uploader
-from xinfer_lab.residency.weights import ModelWeights, group_views
+from xinfer_lab.residency.weights import ModelWeights
 
 __all__ = ["ExpertSource", "ExpertWeights", "ExpertsFactory", "ResidentExperts", "expert_layers", "resident_experts"]
 
@@ -48,6 +48,14 @@ class ExpertSource(Protocol):
         """The direct queue has been given its last read of them, for now."""
         ...
 
+    def ensure_together(self, layer: int, experts: Sequence[int]) -> Sequence[ExpertWeights] | None:
+        """As `ensure` for all of ``experts``, which are then used together; None where there is no room for them."""
+        ...
+
+    def release_together(self, layer: int, experts: Sequence[int]) -> None:
+        """As `release` for what `ensure_together` handed out."""
+        ...
+
     def close(self) -> None:
         """Drain; nothing of it is in flight afterwards, and its memory is given back. May be called again."""
         ...
@@ -63,8 +71,8 @@ def expert_layers(config: Qwen2Config) -> tuple[int, ...]:
 
 
 class ResidentExperts:
-    """All experts in device memory, a buffer for each, uploaded once when created (which blocks the host until they
-    have arrived)."""
+    """All experts in device memory, a buffer for each layer's, uploaded once when created (which blocks the host until
+    they have arrived)."""
 
     wants_guesses = False
 
@@ -75,15 +83,25 @@ class ResidentExperts:
         self._buffers: list[Buffer] = []
         self._views: dict[tuple[int, int], ExpertWeights] = {}
         uploader = Uploader(device, max(place.nbytes for place in layout.tensors))
+        self._whole: dict[int, View] = {}
+        count = config.experts.num_experts
         for layer in expert_layers(config):
-            for expert in range(config.experts.num_experts):
-                buffer = device.create_buffer(layout.nbytes, f"expert[{layer},{expert}]")
-                self._buffers.append(buffer)
-                self._views[layer, expert] = group_views(buffer, layout, config.dtype)
+            buffer = device.create_buffer(count * layout.nbytes, f"experts[{layer}]")
+            self._buffers.append(buffer)
+            self._whole[layer] = buffer.view(config.dtype, (count, layout.nbytes // config.dtype.itemsize))
+            for expert in range(count):
+                start = expert * layout.nbytes
+                self._views[layer, expert] = {
+                    place.name: buffer.view(config.dtype, place.shape, start + place.offset) for place in layout.tensors
+                }
                 for place in layout.tensors:
                     name = expert_tensor_name(layer, expert, place.name)
-                    uploader.upload(buffer, place.offset, Source(name, 0, place.nbytes))
+                    uploader.upload(buffer, start + place.offset, Source(name, 0, place.nbytes))
         uploader.finish(*self._buffers)
+
+    def whole(self, layer: int) -> View:
+        """All experts of ``layer`` in one piece, [E, elements of each]."""
+        return self._whole[layer]
 
     @property
     def uploads(self) -> int:
@@ -98,6 +116,13 @@ class ResidentExperts:
         return self._views[layer, expert]
 
     def release(self, layer: int, expert: int) -> None:
+        """Nothing to refill."""
+
+    def ensure_together(self, layer: int, experts: Sequence[int]) -> Sequence[ExpertWeights] | None:
+        """Their own memory."""
+        return [self._views[layer, expert] for expert in experts]
+
+    def release_together(self, layer: int, experts: Sequence[int]) -> None:
         """Nothing to refill."""
 
     def close(self) -> None:

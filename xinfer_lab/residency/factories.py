@@ -12,6 +12,7 @@ from xinfer_lab.device.device import Device
 from xinfer_lab.paging.extent import PAGE_BYTES
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.group import over_cards
 from xinfer_lab.residency.source import LayerSource
 from xinfer_lab.residency.weights import ModelWeights
 
@@ -82,8 +83,12 @@ def resident_layers(on_layer: Progress | None = None) -> SourceFactory:
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
-        layouts = [layer_layout(config, layer) for layer in range(config.num_hidden_layers)]
-        return ResidentLayers(device, layouts, config.dtype, len(layouts), on_layer)
+
+        def share(card: Device, layers: Sequence[int]) -> LayerSource:
+            layouts = [layer_layout(config, layer) for layer in layers]
+            return ResidentLayers(card, layouts, config.dtype, layers, on_layer)
+
+        return over_cards(device, config.num_hidden_layers, share)
 
     return make
 
@@ -92,19 +97,23 @@ def streaming_layers(
     pool: int, host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
 ) -> SourceFactory:
     """Layers stream through ``pool`` slots, as `effective_pool` has it."""
+    from xinfer_lab.residency.resident import ResidentLayers
     from xinfer_lab.residency.streaming import StreamingLayers
     from xinfer_lab.residency.tiers import open_host
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
-        slots = effective_pool(pool, config.num_hidden_layers)
-        if slots is None:
-            return resident_layers(on_layer)(device, weights)
-        layers = range(config.num_hidden_layers)
-        # With less room the host, waiting for it, would hold up layers that could be computed beside the upload.
-        depth = max(2, slots - 1)
-        host = open_host(host_memory, device, weights, layers, depth=depth, on_layer=on_layer, on_tier=on_tier)
-        return StreamingLayers(device, layer_layout(config), config.dtype, host, len(layers), slots)
+
+        def share(card: Device, layers: Sequence[int]) -> LayerSource:
+            slots = effective_pool(pool, len(layers))
+            if slots is None:
+                return ResidentLayers(card, [layer_layout(config, n) for n in layers], config.dtype, layers, on_layer)
+            # With less room the host, waiting for it, would hold up layers that could be computed beside the upload.
+            depth = max(2, slots - 1)
+            host = open_host(host_memory, card, weights, layers, depth=depth, on_layer=on_layer, on_tier=on_tier)
+            return StreamingLayers(card, layer_layout(config), config.dtype, host, len(layers), slots, layers)
+
+        return over_cards(device, config.num_hidden_layers, share)
 
     return make
 
@@ -118,9 +127,12 @@ def serial_layers(
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
-        layers = range(config.num_hidden_layers)
-        host = open_host(host_memory, device, weights, layers, on_layer=on_layer, on_tier=on_tier)
-        return SerialLayers(device, layer_layout(config), config.dtype, host, len(layers))
+
+        def share(card: Device, layers: Sequence[int]) -> LayerSource:
+            host = open_host(host_memory, card, weights, layers, on_layer=on_layer, on_tier=on_tier)
+            return SerialLayers(card, layer_layout(config), config.dtype, host, len(layers), layers)
+
+        return over_cards(device, config.num_hidden_layers, share)
 
     return make
 
@@ -169,14 +181,22 @@ def planned_layers(
     if plan.compress != "none":
         return _planned_compressed(plan, host_memory, on_layer, encoded)
     from xinfer_lab.residency.planned import PlannedLayers
+    from xinfer_lab.residency.resident import ResidentLayers
     from xinfer_lab.residency.tiers import open_host
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
-        if not plan.streamed:
-            return resident_layers(on_layer)(device, weights)
-        host = open_host(host_memory, device, weights, plan.streamed, on_layer=on_layer, on_tier=on_tier)
-        return PlannedLayers(device, layer_layout(config), config.dtype, host, plan.layers, plan.streamed, plan.slots)
+
+        def share(card: Device, layers: Sequence[int]) -> LayerSource:
+            streamed = [place for place, layer in enumerate(layers) if layer in plan.streamed]
+            if not streamed:
+                return ResidentLayers(card, [layer_layout(config, n) for n in layers], config.dtype, layers, on_layer)
+            called = [layers[place] for place in streamed]
+            host = open_host(host_memory, card, weights, called, on_layer=on_layer, on_tier=on_tier)
+            layout = layer_layout(config)
+            return PlannedLayers(card, layout, config.dtype, host, len(layers), streamed, plan.slots, layers)
+
+        return over_cards(device, plan.layers, share)
 
     return make
 

@@ -36,9 +36,9 @@ def generate(
         )
     chunks = list(prompt.split(model.chunk, dim=1))
     model.begin(len(chunks) + max_new_tokens - 1)
-    ends = torch.tensor(model.config.eos_token_ids, dtype=torch.int64)
-    finished = torch.zeros(prompt.shape[0], dtype=torch.bool)
-    logits = torch.empty(0)
+    ends = torch.tensor(model.config.eos_token_ids, dtype=torch.int64, device="cpu")
+    finished = torch.zeros(prompt.shape[0], dtype=torch.bool, device="cpu")
+    logits = torch.empty(0, dtype=torch.float32, device="cpu")
     for chunk in chunks:
         logits = model.forward(chunk)
     for remaining in reversed(range(max_new_tokens)):

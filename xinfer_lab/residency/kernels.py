@@ -13,17 +13,21 @@ allocate meanwhile is memory of the host. (bfloat16 on GPUs before compute capab
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
 
 from xinfer_lab.device.device import KERNELS
+from xinfer_lab.device.errors import KernelError
 from xinfer_lab.device.kernels import Access, Kernel, Operands, Params
-from xinfer_lab.device.records import Span, View
+from xinfer_lab.device.records import Scalar, Span, View
 from xinfer_lab.qwen2 import costs, layers
-from xinfer_lab.qwen2.attention import RECENT_GPU, DeviceTraits
-from xinfer_lab.qwen2.layers import LayerSpec
+from xinfer_lab.qwen2.attention import RECENT_GPU
+from xinfer_lab.qwen2.fused import fused_for
+from xinfer_lab.qwen2.layer_spec import LayerSpec
 from xinfer_lab.residency.codec.kernel import DECODE_EXPONENTS
 from xinfer_lab.residency.kv_kernels import GATHER_PAGES, SCATTER_PAGES
 from xinfer_lab.residency.mixture_kernels import COMBINE, EXPERT, ROUTE, SHARED_EXPERT
@@ -73,9 +77,14 @@ def layer_params(spec: LayerSpec, position: int) -> dict[str, int | float | None
     return {**spec.to_dict(), "position": position}
 
 
-_LAYER_LAUNCHES, _ATTENTION_LAUNCHES, _HEAD_LAUNCHES = 47, 34, 9
-"""Kernels that torch launches on a GPU for a layer and for the head, as its profiler counts them; a few more or less by
-shape and version."""
+_LAYER_LAUNCHES, _ATTENTION_LAUNCHES, _HEAD_LAUNCHES = (9, 18), (6, 12), (2, 3)
+"""Kernels that are launched on a GPU for a layer, for its first half and for the head: for one token of one sequence,
+and for more; a few more or less by shape and version. Without Triton there are 47, 34 and 9."""
+
+
+def _launches(counts: tuple[int, int], operands: Operands) -> int:
+    batch, tokens, _ = operands["hidden"].shape
+    return counts[batch * tokens > 1]
 
 
 # embed: tokens [B, T] int64, weight [V, H] -> out [B, T, H]
@@ -103,6 +112,7 @@ EMBED = KERNELS.register(
         cost=lambda o, _: cost_of(_embed_work(o)),
         workspace=lambda o, _: _embed_work(o).workspace,
         check=_check_embed,
+        fixed=lambda t, _: True,
         from_host=frozenset({"weight"}),
     )
 )
@@ -112,7 +122,20 @@ EMBED = KERNELS.register(
 
 
 def _spec(params: Params, kernel: str = "decoder_layer") -> LayerSpec:
-    for name in ("num_attention_heads", "num_key_value_heads", "head_dim", "position"):
+    try:
+        return _spec_of(kernel, _spec_values(params))
+    except TypeError:  # a value that cannot be hashed is no parameter either
+        raise KernelError(f"{kernel}: parameters must be plain values, not {params!r}") from None
+
+
+_spec_values = operator.itemgetter(*LayerSpec.__dataclass_fields__)
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _spec_of(kernel: str, values: tuple[Scalar, ...]) -> LayerSpec:
+    # Every dispatch comes through here several times, and all layers of a model have at most two specs.
+    params = dict(zip(LayerSpec.__dataclass_fields__, values, strict=True))
+    for name in ("num_attention_heads", "num_key_value_heads", "head_dim"):
         want(type(params[name]) is int, kernel, f"{name} must be an integer, not {params[name]!r}")
     for name in ("rms_norm_eps", "rope_theta"):
         value = params[name]
@@ -120,7 +143,7 @@ def _spec(params: Params, kernel: str = "decoder_layer") -> LayerSpec:
         want(ok, kernel, f"{name} must be a positive number, not {value!r}")
     window = params["window"]
     want(window is None or (type(window) is int and window > 0), kernel, f"window: {window!r}")
-    return LayerSpec.from_dict({name: value for name, value in params.items() if name != "position"})
+    return LayerSpec.from_dict(params)
 
 
 _PARAMS = set(LayerSpec.__dataclass_fields__) | {"position"}
@@ -150,8 +173,9 @@ def _check_shapes(
 
 def _check_first_half(kernel: str, operands: Operands, params: Params) -> View:
     spec = _spec(params, kernel)
+    want(type(params["position"]) is int, kernel, f"position must be an integer, not {params['position']!r}")
     hidden = operand(kernel, operands, "hidden", 3, *FLOATS)
-    batch, tokens, size = hidden.shape
+    batch, _, size = hidden.shape
     queries, keys = spec.num_attention_heads * spec.head_dim, spec.num_key_value_heads * spec.head_dim
     want(spec.num_key_value_heads > 0 and spec.head_dim > 0, kernel, f"heads and head_dim must be positive: {spec}")
     want(
@@ -168,14 +192,16 @@ def _check_first_half(kernel: str, operands: Operands, params: Params) -> View:
         (size,), (queries, size), (queries,), (keys, size), (keys,), (keys, size), (keys,), (size, queries),
     )  # fmt: skip
     _check_shapes(kernel, operands, ATTENTION_WEIGHTS, shapes, hidden.dtype)
-    position = params["position"]
-    assert isinstance(position, int)
-    want(
-        position >= 0 and position + tokens <= kv.shape[1],
-        kernel,
-        f"the cache holds {kv.shape[1]} tokens, but positions {position} to {position + tokens - 1} are to be written",
-    )
+    _check_position(operands, params, kernel)
     return hidden
+
+
+def _check_position(operands: Operands, params: Params, kernel: str = "decoder_layer") -> None:
+    position, tokens, room = params["position"], operands["hidden"].shape[1], operands["kv"].shape[1]
+    if type(position) is not int or position < 0 or position + tokens > room:
+        raise KernelError(
+            f"{kernel}: the cache holds {room} tokens; position {position!r} and {tokens - 1} after it do not fit"
+        )
 
 
 def _layer_access(operands: Operands, params: Params) -> Access:
@@ -201,32 +227,40 @@ _GPUS = (RECENT_GPU, replace(RECENT_GPU, flash=False))
 """What a dispatch may run on: GPUs with and without flash attention."""
 
 
-def _layer_work(operands: Operands, params: Params, traits: DeviceTraits = RECENT_GPU) -> costs.Work:
-    hidden = operands["hidden"]
-    batch, tokens, size = hidden.shape
-    position = params["position"]
+def _layer_work(operands: Operands, params: Params) -> costs.Work:
+    hidden, gate, position = operands["hidden"], operands.get("mlp.gate_proj.weight"), params["position"]
     assert isinstance(position, int)
-    if "mlp.gate_proj.weight" not in operands:
-        return costs.attention_work(
-            _spec(params), batch=batch, tokens=tokens, position=position, hidden_size=size, dtype=torch_dtype(hidden),
-            traits=traits,
-        )  # fmt: skip
-    return costs.decoder_layer_work(
-        _spec(params), batch=batch, tokens=tokens, position=position, hidden_size=size,
-        intermediate_size=operands["mlp.gate_proj.weight"].shape[0], dtype=torch_dtype(hidden), traits=traits,
-    )  # fmt: skip
+    wide = gate.shape[0] if gate is not None else None
+    return _work_of(_spec(params), hidden.shape, hidden.dtype, wide, operands["kv"].shape[1], position)
 
 
-def _layer_workspace(operands: Operands, params: Params) -> int:
-    return max(_layer_work(operands, params, traits).workspace for traits in _GPUS)
+@functools.lru_cache(maxsize=1024)
+def _work_of(
+    spec: LayerSpec, hidden: tuple[int, ...], dtype: str, intermediate_size: int | None, capacity: int, position: int
+) -> costs.Work:
+    """The work of a layer, or (without an intermediate size) of its first half. All layers of a pass have the same."""
+    works = []
+    for traits in _GPUS:
+        sizes = {"batch": hidden[0], "tokens": hidden[1], "hidden_size": hidden[2], "position": position}
+        given = {**sizes, "dtype": getattr(torch, dtype), "traits": traits, "capacity": capacity}
+        if intermediate_size is None:
+            works.append(costs.attention_work(spec, **given))
+        else:
+            works.append(costs.decoder_layer_work(spec, intermediate_size=intermediate_size, **given))
+    return replace(works[0], workspace=max(work.workspace for work in works))
 
 
 def _run_layer(tensors: Mapping[str, torch.Tensor], params: Params) -> None:
     position = params["position"]
-    assert isinstance(position, int)
+    assert isinstance(position, (int, torch.Tensor))
     keys, values = tensors["kv"]
     run = layers.decoder_layer if "mlp.gate_proj.weight" in tensors else layers.attention
     run(tensors["hidden"], tensors, keys, values, position, _spec(params))
+
+
+def _is_step(tensors: Mapping[str, torch.Tensor], _: Params) -> bool:
+    """Whether a layer's launches are the same for every position: one new token, and fused kernels to compute it."""
+    return tensors["hidden"].shape[1] == 1 and fused_for(tensors["hidden"]) is not None
 
 
 DECODER_LAYER = KERNELS.register(
@@ -234,9 +268,12 @@ DECODER_LAYER = KERNELS.register(
         name="decoder_layer",
         run=_run_layer,
         access=_layer_access,
-        cost=lambda o, p: cost_of(_layer_work(o, p), _LAYER_LAUNCHES),
-        workspace=_layer_workspace,
+        cost=lambda o, p: cost_of(_layer_work(o, p), _launches(_LAYER_LAUNCHES, o)),
+        workspace=lambda o, p: _layer_work(o, p).workspace,
         check=_check_layer,
+        varying=frozenset({"position"}),
+        check_varying=_check_position,
+        fixed=_is_step,
     )
 )
 ATTENTION = KERNELS.register(
@@ -244,9 +281,12 @@ ATTENTION = KERNELS.register(
         name="attention",
         run=_run_layer,
         access=_layer_access,
-        cost=lambda o, p: cost_of(_layer_work(o, p), _ATTENTION_LAUNCHES),
-        workspace=_layer_workspace,
+        cost=lambda o, p: cost_of(_layer_work(o, p), _launches(_ATTENTION_LAUNCHES, o)),
+        workspace=lambda o, p: _layer_work(o, p).workspace,
         check=_check_attention,
+        varying=frozenset({"position"}),
+        check_varying=_check_position,
+        fixed=_is_step,
     )
 )
 
@@ -292,8 +332,9 @@ LM_HEAD = KERNELS.register(
         name="lm_head",
         run=lambda t, p: layers.lm_head(t["hidden"], t["norm"], t["weight"], t["out"], float(p["rms_norm_eps"] or 0)),
         access=_head_access,
-        cost=lambda o, _: cost_of(_head_work(o), _HEAD_LAUNCHES),
+        cost=lambda o, _: cost_of(_head_work(o), _launches(_HEAD_LAUNCHES, o)),
         workspace=lambda o, _: _head_work(o).workspace,
         check=_check_head,
+        fixed=lambda t, _: fused_for(t["hidden"]) is not None,
     )
 )

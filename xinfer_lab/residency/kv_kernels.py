@@ -1,8 +1,8 @@
-"""The kernels of a paged KV cache: ``gather_pages`` puts a layer's pages together, ``scatter_pages`` takes new tokens
-apart again. Bytes are moved as they are.
+"""The kernels of a paged KV cache: ``gather_pages`` joins a layer's pages, ``scatter_pages`` splits new tokens.
 
-Operands of both: ``kv`` [2, capacity, B, KVH, D], and pages ``page0``, ``page1``, ... [2, P, B, KVH, D] of tokens in a
-row, the first of which begins at token ``first``. Moved are ``tokens`` tokens from ``position`` on.
+Bytes are moved as they are. Operands of both: ``kv`` [2, capacity, B, KVH, D], and pages ``page0``, ``page1``, ... [2,
+P, B, KVH, D] of consecutive tokens, the first of which begins at token ``first``. Moved are ``tokens`` tokens from
+``position`` on.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.records import Source
-from xinfer_lab.device.rules import BUFFER_ALIGNMENT
+from xinfer_lab.device.stream_rules import BUFFER_ALIGNMENT
 
 __all__ = ["Uploader"]
 
@@ -42,7 +42,7 @@ class Uploader:
             queue.signal(self._loaded, self._chunks)
 
     def finish(self, *buffers: Buffer) -> None:
-        """Block the host until everything has arrived, and say so to the tracker for ``buffers``; frees the staging
+        """Block the host until everything has arrived, and tell the tracker so for ``buffers``; frees the staging
         heap.
 
         The host has waited for the copies, and whatever it submits afterwards comes after them: the buffers are in

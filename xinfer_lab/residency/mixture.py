@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
+from xinfer_lab.device.queue import CommandList
 from xinfer_lab.device.records import View
 from xinfer_lab.qwen2.layers import layer_spec
 from xinfer_lab.qwen2.mixture import ExpertRows
-from xinfer_lab.residency.experts import ExpertsFactory
+from xinfer_lab.residency.experts import ExpertsFactory, ExpertWeights, ResidentExperts
+from xinfer_lab.residency.kept import KeptLists
 from xinfer_lab.residency.kernels import ATTENTION_WEIGHTS, layer_params
-from xinfer_lab.residency.mixture_kernels import SHARED_WEIGHTS
+from xinfer_lab.residency.mixture_kernels import EXPERT_WEIGHTS, SHARED_WEIGHTS, together_names
 from xinfer_lab.residency.routing import NextRouter, Routing
 from xinfer_lab.residency.weights import LayerWeights, ModelWeights
 
@@ -51,16 +55,24 @@ class Mixture:
             self._buffers += self._next.buffers
         self._guess: tuple[int, list[int]] | None = None
         self.guesses = GuessStatistics()
+        self._lists = KeptLists(device.direct_queue)
 
     def run(self, layer: int, position: int, hidden: View, kv: View, weights: LayerWeights) -> None:
         """``layer`` on ``hidden`` [B, T, H] in place, for tokens from ``position`` on, with the layer's cache ``kv``.
 
-        Blocks the host until the router is done.
+        Blocks the host until the router is done, unless there is one row and all experts are resident: then they are
+        read by their numbers in device memory.
         """
         direct, views = self._device.direct_queue, weights.views
-        mixed = self._mixed.view(self._config.dtype, (hidden.shape[0] * hidden.shape[1], hidden.shape[2]))
+        rows = hidden.shape[0] * hidden.shape[1]
+        mixed = self._mixed.view(self._config.dtype, (rows, hidden.shape[2]))
         following = self._next.after(layer) if self._next is not None else None
-        with direct.record(f"route {layer}") as commands:
+        whole = self.experts.whole(layer) if rows == 1 and isinstance(self.experts, ResidentExperts) else None
+        self._routing.begin(hidden)
+        if self._next is not None:
+            self._next.begin(hidden)
+
+        def attend_and_route(commands: CommandList) -> None:
             commands.dispatch(
                 "attention",
                 label=f"attention {layer}",
@@ -69,26 +81,76 @@ class Mixture:
                 kv=kv,
                 **{name: views[name] for name in ATTENTION_WEIGHTS},  # type: ignore[arg-type]
             )
-            self._routing.record(commands, hidden, views, f"route {layer}")
+            self._routing.record(commands, hidden, views, f"route {layer}", read=whole is None)
             if self._next is not None and following is not None:
                 self._next.record(commands, hidden, following)
+
+        def shared(commands: CommandList) -> None:
+            given = {name: views[name] for name in SHARED_WEIGHTS}
+            commands.dispatch(
+                "shared_expert",
+                label=f"shared expert {layer}",
+                normed=self._routing.normed,
+                mixed=mixed,
+                **given,  # type: ignore[arg-type]
+            )
+
+        def combine(commands: CommandList) -> None:
+            commands.dispatch("combine", label=f"combine {layer}", mixed=mixed, hidden=hidden)
+
+        def everything(commands: CommandList) -> None:
+            attend_and_route(commands)
+            shared(commands)
+            assert whole is not None
+            self._routing.dispatch_experts(commands, whole, mixed, f"experts {layer}")
+            combine(commands)
+
+        key = (layer, hidden, kv, *views.values())
+        run = functools.partial(self._lists.run_step, hidden.shape[1])
+        if whole is not None:
+            # Whatever the row chooses is there: the host need not know, and the whole layer is one list.
+            run((key, "all"), f"layer {layer}", everything, position=position)
+            return
+        run((key, "route"), f"route {layer}", attend_and_route, position=position)
         value = self._routed.last_submitted + 1
         direct.signal(self._routed, value)
-        shared = {name: views[name] for name in SHARED_WEIGHTS}
-        with direct.record(f"shared expert {layer}") as commands:
-            commands.dispatch("shared_expert", normed=self._routing.normed, mixed=mixed, **shared)  # type: ignore[arg-type]
+        run((key, "shared"), f"shared expert {layer}", shared)
         self._routed.wait(value)
         found = self._routing.read()
         self._judge(layer, found)
 
         self.experts.expect(layer, [expert for expert, _, _ in found], certain=True)
-        for choice in found:
-            self._run_expert(layer, choice, mixed)
+        chosen = [expert for expert, _, _ in found]
+        together = self.experts.ensure_together(layer, chosen) if rows == 1 else None
+        if together is not None:
+            self._run_together(layer, chosen, together, mixed)
+        else:
+            for choice in found:
+                self._run_expert(layer, choice, mixed)
         if self._next is not None and following is not None:
             self._guess = following, self._next.read()
             self.experts.expect(*self._guess, certain=False)
-        with direct.record(f"combine {layer}") as commands:
-            commands.dispatch("combine", mixed=mixed, hidden=hidden)
+        run((layer, hidden, "combine"), f"combine {layer}", combine)
+
+    def _run_together(self, layer: int, chosen: list[int], experts: Sequence[ExpertWeights], mixed: View) -> None:
+        """The experts that the only row chose, in one dispatch: a chain of small ones would be the host's time."""
+        weights = {
+            name: views[tensor]
+            for views, names in zip(experts, together_names(len(chosen)), strict=True)
+            for name, tensor in zip(names, EXPERT_WEIGHTS, strict=True)
+        }
+        try:
+            with self._device.direct_queue.record(f"experts {layer}") as commands:
+                commands.dispatch(
+                    "experts_together",
+                    label=f"experts {layer}: {', '.join(map(str, chosen))}",
+                    normed=self._routing.normed,
+                    scores=self._routing.rows_of(0, len(chosen))[1],
+                    mixed=mixed,
+                    **weights,  # type: ignore[arg-type]  # no tensor is called label or params
+                )
+        finally:
+            self.experts.release_together(layer, chosen)
 
     def _run_expert(self, layer: int, choice: ExpertRows, mixed: View) -> None:
         expert, start, end = choice
@@ -123,6 +185,7 @@ class Mixture:
         """Block the host until nothing is in flight, and give the memory back. May be called again."""
         self.experts.close()
         self._device.wait_idle()
+        self._lists.clear()
         for buffer in self._buffers:
             buffer.free()
         self._buffers = []

@@ -5,26 +5,39 @@ Which rows an expert reads and adds to depends on what tokens chose: declared ar
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import torch
 
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.kernels import Access, Kernel, Operands, Params
-from xinfer_lab.device.records import View
+from xinfer_lab.device.records import DTYPE_BYTES, View
 from xinfer_lab.qwen2 import mixture, mixture_costs
 from xinfer_lab.qwen2.costs import Work
+from xinfer_lab.qwen2.fused import fused_for
+from xinfer_lab.qwen2.layout import aligned_elements
 from xinfer_lab.residency.operands import FLOATS, cost_of, exactly, operand, shape, torch_dtype, want
 
-__all__ = ["COMBINE", "EXPERT", "EXPERT_WEIGHTS", "ROUTE", "SHARED_EXPERT", "SHARED_WEIGHTS"]
+__all__ = [
+    "COMBINE",
+    "EXPERT",
+    "EXPERTS",
+    "EXPERTS_TOGETHER",
+    "EXPERT_WEIGHTS",
+    "ROUTE",
+    "SHARED_EXPERT",
+    "SHARED_WEIGHTS",
+    "together_names",
+]
 
-EXPERT_WEIGHTS = ("gate_proj.weight", "up_proj.weight", "down_proj.weight")
+EXPERT_WEIGHTS = mixture.EXPERT_TENSORS
 """The weight operands of ``expert``: its tensors by their names relative to it."""
 _SHARED = "mlp.shared_expert."
 SHARED_WEIGHTS = (*(f"{_SHARED}{name}" for name in EXPERT_WEIGHTS), "mlp.shared_expert_gate.weight")
 """The weight operands of ``shared_expert``: tensors by their names relative to the layer."""
-_ROUTE_LAUNCHES, _SHARED_LAUNCHES, _EXPERT_LAUNCHES = 20, 7, 7
-"""Kernels that torch launches on a GPU, counted from the operations."""
+_ROUTE_LAUNCHES, _SHARED_LAUNCHES, _EXPERT_LAUNCHES, _EXPERTS_LAUNCHES = 18, (5, 7), (2, 6), 2
+"""Kernels that are launched on a GPU with Triton, counted from the operations: for one row, and for more."""
 
 
 def _check_mlp(kernel: str, operands: Operands, prefix: str, size: int, dtype: str) -> None:
@@ -84,6 +97,7 @@ ROUTE = KERNELS.register(
         cost=lambda o, _: cost_of(_route_work(o), _ROUTE_LAUNCHES),
         workspace=lambda o, _: _route_work(o).workspace,
         check=_check_route,
+        fixed=lambda t, _: fused_for(t["normed"]) is not None,
     )
 )
 
@@ -115,9 +129,10 @@ SHARED_EXPERT = KERNELS.register(
         name="shared_expert",
         run=lambda t, _: mixture.shared_expert(t["normed"], t, t["mixed"]),
         access=lambda o, _: _spans(o, ("normed", *SHARED_WEIGHTS), ("mixed",)),
-        cost=lambda o, _: cost_of(_shared_work(o), _SHARED_LAUNCHES),
+        cost=lambda o, _: cost_of(_shared_work(o), _SHARED_LAUNCHES[o["normed"].shape[0] > 1]),
         workspace=lambda o, _: _shared_work(o).workspace,
         check=_check_shared,
+        fixed=lambda t, _: fused_for(t["normed"]) is not None,
     )
 )
 
@@ -153,9 +168,117 @@ EXPERT = KERNELS.register(
         name="expert",
         run=lambda t, _: mixture.expert(t["normed"], t["rows"], t["scores"], t, t["mixed"]),
         access=lambda o, _: _spans(o, ("normed", "rows", "scores", "mixed", *EXPERT_WEIGHTS), ("mixed",)),
-        cost=lambda o, _: cost_of(_expert_work(o), _EXPERT_LAUNCHES),
+        cost=lambda o, _: cost_of(_expert_work(o), _EXPERT_LAUNCHES[o["normed"].shape[0] > 1]),
         workspace=lambda o, _: _expert_work(o).workspace,
         check=_check_expert,
+        fixed=lambda t, _: fused_for(t["normed"]) is not None,
+    )
+)
+
+
+# experts: normed [1, H], chosen [K], scores [K], weights [E, N] -> mixed [1, H] in place
+
+
+def _check_experts(operands: Operands, params: Params) -> None:
+    kernel = "experts"
+    exactly(kernel, operands, params, {"normed", "chosen", "scores", "weights", "mixed"}, {"intermediate_size"})
+    normed = operand(kernel, operands, "normed", 2, *FLOATS)
+    shape(kernel, "normed", normed, (1, normed.shape[1]))
+    shape(kernel, "mixed", operand(kernel, operands, "mixed", 2, normed.dtype), normed.shape)
+    chosen = operand(kernel, operands, "chosen", 1, "int64")
+    shape(kernel, "scores", operand(kernel, operands, "scores", 1, normed.dtype), chosen.shape)
+    wide = params["intermediate_size"]
+    want(type(wide) is int and wide > 0, kernel, f"intermediate_size must be 1 or more, not {wide!r}")
+    assert isinstance(wide, int)
+    weights = operand(kernel, operands, "weights", 2, normed.dtype)
+    each = 3 * aligned_elements(wide * normed.shape[1], DTYPE_BYTES[normed.dtype])
+    shape(kernel, "weights", weights, (weights.shape[0], each))
+    want(chosen.shape[0] <= weights.shape[0], kernel, f"{chosen.shape[0]} of {weights.shape[0]} experts were chosen")
+
+
+def _experts_work(operands: Operands, params: Params) -> Work:
+    normed, wide = operands["normed"], params["intermediate_size"]
+    assert isinstance(wide, int)
+    return mixture_costs.experts_of_row_work(
+        chosen=operands["chosen"].shape[0], hidden_size=normed.shape[1], intermediate_size=wide,
+        dtype=torch_dtype(normed),
+    )  # fmt: skip
+
+
+def _run_experts(tensors: Mapping[str, torch.Tensor], params: Params) -> None:
+    wide = params["intermediate_size"]
+    assert isinstance(wide, int)
+    mixture.experts_of_row(
+        tensors["normed"], tensors["chosen"], tensors["scores"], tensors["weights"], wide, tensors["mixed"]
+    )
+
+
+EXPERTS = KERNELS.register(
+    Kernel(
+        name="experts",
+        run=_run_experts,
+        access=lambda o, _: _spans(o, ("normed", "chosen", "scores", "weights", "mixed"), ("mixed",)),
+        cost=lambda o, p: cost_of(_experts_work(o, p), _EXPERTS_LAUNCHES),
+        workspace=lambda o, p: _experts_work(o, p).workspace,
+        check=_check_experts,
+        fixed=lambda t, _: fused_for(t["normed"]) is not None,
+    )
+)
+
+
+# experts_together: normed [1, H], scores [K], three weights of each of K experts -> mixed [1, H] in place
+
+
+@functools.cache
+def together_names(count: int) -> tuple[tuple[str, ...], ...]:
+    """The weight operands of ``experts_together``: for each expert its tensors' names, with its place before them."""
+    return tuple(tuple(f"{place}.{name}" for name in EXPERT_WEIGHTS) for place in range(count))
+
+
+def _check_together(operands: Operands, params: Params) -> None:
+    kernel = "experts_together"
+    scores = operand(kernel, operands, "scores", 1, *FLOATS)
+    names = together_names(scores.shape[0])
+    exactly(kernel, operands, params, {"normed", "scores", "mixed", *(name for each in names for name in each)}, set())
+    normed = operand(kernel, operands, "normed", 2, scores.dtype)
+    size = normed.shape[1]
+    shape(kernel, "normed", normed, (1, size))
+    shape(kernel, "mixed", operand(kernel, operands, "mixed", 2, normed.dtype), normed.shape)
+    wide = operand(kernel, operands, names[0][0], 2, normed.dtype).shape[0]
+    first = operands[names[0][0]].offset
+    for each in names:
+        start = operand(kernel, operands, each[0], 2, normed.dtype).offset
+        for name, other, wanted in zip(each, names[0], ((wide, size), (wide, size), (size, wide)), strict=True):
+            view = operand(kernel, operands, name, 2, normed.dtype)
+            shape(kernel, name, view, wanted)
+            alike = view.offset - start == operands[other].offset - first and view.buffer == operands[each[0]].buffer
+            want(alike, kernel, f"{name!r} does not lie in its expert as {other!r} does in the first")
+
+
+def _together_work(operands: Operands) -> Work:
+    wide, size = operands["0.gate_proj.weight"].shape
+    return mixture_costs.experts_of_row_work(
+        chosen=operands["scores"].shape[0], hidden_size=size, intermediate_size=wide,
+        dtype=torch_dtype(operands["normed"]),
+    )  # fmt: skip
+
+
+def _run_together(tensors: Mapping[str, torch.Tensor], _: Params) -> None:
+    experts = [
+        dict(zip(EXPERT_WEIGHTS, (tensors[name] for name in each), strict=True))
+        for each in together_names(tensors["scores"].shape[0])
+    ]
+    mixture.experts_together(tensors["normed"], tensors["scores"], experts, tensors["mixed"])
+
+
+EXPERTS_TOGETHER = KERNELS.register(
+    Kernel(
+        name="experts_together",
+        run=_run_together,
+        access=lambda o, _: _spans(o, tuple(o), ("mixed",)),
+        cost=lambda o, _: cost_of(_together_work(o), _EXPERTS_LAUNCHES),
+        workspace=lambda o, _: _together_work(o).workspace,
+        check=_check_together,
     )
 )
 
@@ -183,6 +306,7 @@ COMBINE = KERNELS.register(
         cost=lambda o, _: cost_of(_combine_work(o)),
         workspace=lambda o, _: _combine_work(o).workspace,
         check=_check_combine,
+        fixed=lambda t, _: fused_for(t["mixed"]) is not None,
     )
 )
 

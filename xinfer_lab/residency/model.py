@@ -22,6 +22,7 @@ from xinfer_lab.device.records import View
 from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layers import layer_spec
+from xinfer_lab.qwen2.precision import own_precision
 from xinfer_lab.residency.cache import CacheFactory, cache_shape, contiguous_cache
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.experts import ExpertsFactory, resident_experts
@@ -35,9 +36,13 @@ from xinfer_lab.residency.factories import (
     serial_layers,
     streaming_layers,
 )
+from xinfer_lab.residency.group import GroupLayers
+from xinfer_lab.residency.hand_over import HiddenState
+from xinfer_lab.residency.kept import KeptLists
 from xinfer_lab.residency.kernels import layer_params
 from xinfer_lab.residency.mixture import Mixture
 from xinfer_lab.residency.outside import OutsideWeights
+from xinfer_lab.residency.tokens import checked_tokens
 from xinfer_lab.residency.weights import CheckpointWeights, LayerWeights, ModelWeights
 
 __all__ = ["DEFAULT_CONTEXT", "MIN_POOL", "Progress", "QwenModel", "SourceFactory", "effective_pool"]
@@ -46,6 +51,8 @@ DEFAULT_CONTEXT = 4096
 """Tokens that the cache has room for unless said otherwise; never more than the model's own maximum."""
 
 _B = TypeVar("_B", bound=Buffer)
+
+_SPREAD = "over several go plain layers, resident, streamed or planned, with a cache in one piece"
 
 
 class QwenModel:
@@ -95,11 +102,15 @@ class QwenModel:
         # Tokens stay in the stream as its inputs, those of earlier models on this device too.
         self._passes = itertools.count(sum(name.startswith("tokens[") for name in device.sources.inputs))
         self._closed = False
+        self._steps = [KeptLists(node.direct_queue) for node in device.nodes]
+        self._check_cards(make_cache)
         device.sources.mount(weights)
         try:
             with all_or_nothing(device):
                 self._allocate(host_embedding, make_cache)
                 self.source = make_source(device, weights)
+                if len(device.nodes) > 1 and not isinstance(self.source, GroupLayers):
+                    raise RequestError(f"{type(self.source).__name__} runs on one card; {_SPREAD}")
                 self.mixture = Mixture(device, weights, batch * chunk, make_experts) if config.experts else None
         except BaseException:
             device.sources.unmount(weights)
@@ -217,6 +228,7 @@ class QwenModel:
             raise ValueError(f"a run has at least one step, not {steps}")
         self.steps_left = self._announced = steps
 
+    @own_precision()
     def forward(
         self, tokens: torch.Tensor, *, on_layer: Callable[[int, torch.Tensor], None] | None = None
     ) -> torch.Tensor:
@@ -225,10 +237,15 @@ class QwenModel:
         P is the smaller of T and the model's ``positions``. Blocks until the logits are there, as a host tensor of the
         model's dtype. ``on_layer(i, hidden [B, T, H])`` sees what each layer made (this blocks the host after each
         layer). Raises `RequestError` for tokens that do not fit; begins a run of one pass if none was announced. After
-        any other error the sequence is as it was before the call: the pass is brought to its end unused, and the next
+        any other error the sequence is as it was before the call: the pass is finished unused, and the next
         one may follow.
         """
-        tokens = self._checked(tokens)
+        if self._closed:
+            raise RequestError("this model was closed: load it again")
+        tokens = checked_tokens(
+            tokens, batch=self.batch, vocabulary=self.config.vocab_size, chunk=self.chunk, position=self.position,
+            context=self.context,
+        )  # fmt: skip
         if self.steps_left == 0:
             self.begin(1)
         count = tokens.shape[1]
@@ -263,15 +280,20 @@ class QwenModel:
             self._finish()
 
     def _run_layer(self, layer: int, hidden: View) -> None:
-        tokens = hidden.shape[1]
+        tokens, hidden = hidden.shape[1], self._state.on(layer % len(self.device.nodes), hidden)
         kv = self.cache.ensure(layer, self.position, tokens)
         weights = self.source.ensure(layer)
         try:
             if self.mixture is not None and self.config.has_experts(layer):
                 self.mixture.run(layer, self.position, hidden, kv, weights)
             else:
-                with self.device.direct_queue.record(f"layer {layer}") as commands:
-                    self._dispatch_layer(commands, layer, hidden, kv, weights)
+                self._steps[self._state.card].run_step(
+                    tokens,
+                    (layer, hidden, kv, *weights.views.values()),
+                    f"layer {layer}",
+                    lambda commands: self._dispatch_layer(commands, layer, hidden, kv, weights),
+                    position=self.position,
+                )
         finally:
             self.source.release(layer)
         self.cache.release(layer, self.position, tokens)
@@ -286,21 +308,24 @@ class QwenModel:
         )
 
     def _embed(self, tokens: torch.Tensor) -> View:
-        direct = self.device.direct_queue
         span = self._tokens_in.write(0, tokens, name=f"tokens[{next(self._passes)}]")
         shape = (tokens.shape[0], tokens.shape[1])
         ids = self._tokens.view("int64", shape)
-        hidden = self._hidden.view(self.config.dtype, (*shape, self.config.hidden_size))
-        with direct.record("embed") as commands:
+        hidden = self._state.begin((*shape, self.config.hidden_size))
+
+        def fill(commands: CommandList) -> None:
             commands.copy(ids, span, label="upload tokens")
             commands.dispatch("embed", tokens=ids, weight=self._outside.embedding, out=hidden)
+
+        self._steps[0].run_step(shape[1], ("embed", hidden), "embed", fill)
         return hidden
 
     def _logits(self, hidden: View, positions: int) -> torch.Tensor:
+        hidden = self._state.on(0, hidden)
         shape = (self.batch, positions, self.config.vocab_size)
         out = self._logits_buffer.view(self.config.dtype, shape)
-        direct = self.device.direct_queue
-        with direct.record("head") as commands:
+
+        def fill(commands: CommandList) -> None:
             commands.dispatch(
                 "lm_head",
                 params={"rms_norm_eps": self.config.rms_norm_eps},
@@ -310,42 +335,33 @@ class QwenModel:
                 out=out,
             )
             commands.copy(self._logits_out.span(0, out.nbytes), out, label="read logits back")
+
+        self._steps[0].run_step(hidden.shape[1], ("head", hidden, out), "head", fill)
         self._finish()
         return self._logits_out.read(self.config.dtype, shape)
 
     def _read_hidden(self, hidden: View) -> torch.Tensor:
         if self._hidden_out is None:
-            self._hidden_out = self._keep(self.device.create_readback_heap(self._hidden.size, "hidden.out"))
-        self.device.direct_queue.copy(self._hidden_out.span(0, hidden.nbytes), hidden, label="read hidden back")
-        self._finish()
-        return self._hidden_out.read(self.config.dtype, hidden.shape)
+            self._hidden_out = self._keep(self.device.create_readback_heap(self._state.size, "hidden.out"))
+        card, here = self._state.card, self._state.at(hidden)
+        queue = self.device.nodes[card].direct_queue
+        queue.copy(self._hidden_out.span(0, here.nbytes), here, label="read hidden back")
+        self._finish(card)
+        return self._hidden_out.read(self.config.dtype, here.shape)
 
-    def _finish(self) -> None:
-        value = self._done.last_submitted + 1
-        self.device.direct_queue.signal(self._done, value)
-        self._done.wait(value)
+    def _finish(self, card: int = 0) -> None:
+        done = self._done[card]
+        value = done.last_submitted + 1
+        self.device.nodes[card].direct_queue.signal(done, value)
+        done.wait(value)
 
-    def _checked(self, tokens: torch.Tensor) -> torch.Tensor:
-        if self._closed:
-            raise RequestError("this model was closed: load it again")
-        if tokens.dim() != 2 or tokens.shape[0] != self.batch or tokens.shape[1] < 1 or tokens.dtype != torch.int64:
-            raise RequestError(
-                f"tokens must be int64 of shape ({self.batch}, 1 or more), "
-                f"but are {tokens.dtype} of {tuple(tokens.shape)}"
-            )
-        low, high = int(tokens.min()), int(tokens.max())
-        if low < 0 or high >= self.config.vocab_size:
-            raise RequestError(
-                f"token ids run from 0 to {self.config.vocab_size - 1}, but {low if low < 0 else high} is there"
-            )
-        if tokens.shape[1] > self.chunk:
-            raise RequestError(f"one pass takes up to {self.chunk} tokens of each sequence, not {tokens.shape[1]}")
-        if self.position + tokens.shape[1] > self.context:
-            raise RequestError(
-                f"the cache has room for {self.context} tokens: {self.position} are there and {tokens.shape[1]} are "
-                f"to come. Load the model with a larger context, or begin a new sequence with reset()."
-            )
-        return tokens.contiguous()
+    def _check_cards(self, make_cache: CacheFactory) -> None:
+        if len(self.device.nodes) == 1:
+            return
+        if self.config.experts is not None:
+            raise RequestError(f"a model with experts runs on one card; {_SPREAD}")
+        if make_cache is not contiguous_cache:
+            raise RequestError(f"a cache in pages runs on one card; {_SPREAD}")
 
     def reset(self) -> None:
         """Forget all tokens so far: the next forward pass starts a new sequence."""
@@ -360,13 +376,14 @@ class QwenModel:
         self._outside = OutsideWeights(device, config, host_embedding=host_embedding)
         self._buffers += self._outside.buffers
         self._tokens = self._keep(device.create_buffer(rows * 8, "tokens"))
-        self._hidden = self._keep(device.create_buffer(rows * config.hidden_size * itemsize, "hidden"))
+        self._state = HiddenState(device, rows * config.hidden_size * itemsize, config.dtype)
+        self._buffers += self._state.buffers
         logits_bytes = self.batch * self.positions * config.vocab_size * itemsize
         self._logits_buffer = self._keep(device.create_buffer(logits_bytes, "logits"))
         self.cache = make_cache(device, cache_shape(config, self.batch, self.context))
         self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
         self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
-        self._done = device.create_fence(device.fresh_name("done"))
+        self._done = [device.create_fence(device.fresh_name("done")) for _ in device.nodes]
         self._outside.load()
 
     def _keep(self, buffer: _B) -> _B:
@@ -383,6 +400,8 @@ class QwenModel:
         if self.mixture is not None:
             self.mixture.close()
         self._finish()
+        for lists in self._steps:
+            lists.clear()
         self.cache.close()
         for buffer in self._buffers:
             buffer.free()

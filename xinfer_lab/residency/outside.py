@@ -20,8 +20,8 @@ class OutsideWeights:
     """Embedding, final norm and head of a model as views: all in device memory, or the ``embedding`` on the host.
 
     On the host it lies in an upload heap, pinned, and the embed kernel reads the rows of a pass's tokens over the link:
-    in a decode step one row of it, which is nothing. Device memory is short where layers stream, and the table has as
-    many bytes as several layers. Raises `RequestError` where that cannot be: the head of a tied model is the embedding.
+    in a decode step a single row. Device memory is short where layers stream, and the table has as many bytes as
+    several layers. Raises `RequestError` where that is impossible: the head of a tied model is the embedding.
     """
 
     def __init__(self, device: Device, config: Qwen2Config, *, host_embedding: bool = False) -> None:
@@ -31,7 +31,7 @@ class OutsideWeights:
         self._layout = resident_tensors(config, embedding=not host_embedding)
         self._resident = device.create_buffer(self._layout.nbytes, "resident")
         self.buffers: list[Buffer] = [self._resident]
-        """Of device and host memory, for whoever frees them."""
+        """Of device and host memory, for the caller that frees them."""
         views = group_views(self._resident, self._layout, config.dtype)
         if host_embedding:
             shape = (config.vocab_size, config.hidden_size)

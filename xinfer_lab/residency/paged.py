@@ -43,7 +43,7 @@ class PagedLayers:
     """``layers`` layers in ``pool``, each an extent of its own that holds its groups one after the other.
 
     While a layer is computed, the next ``ahead`` ones that are not there are fetched, as far as the policy gives room.
-    What stays is for the policy to say: one that goes by the future (`Foreseeing`) is told it. The pool may hold other
+    The policy decides what stays; one that goes by the future (`Foreseeing`) is told it. The pool may hold other
     things too; ``owns_pool`` says whether `close` closes it.
     """
 

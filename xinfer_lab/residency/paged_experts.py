@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
-from xinfer_lab.device.records import Source
+from xinfer_lab.device.records import Source, View
+from xinfer_lab.paging.errors import PoolFull
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent, PageState
 from xinfer_lab.paging.extent_pool import ExtentPool
 from xinfer_lab.qwen2.config import Qwen2Config
@@ -60,6 +61,8 @@ class PagedExperts:
         self._coming: list[_Key] = []
         self._held: set[_Key] = set()
         self._found: Counter[str] = Counter()
+        # By their first one: there are as many as places in the pool where an expert can begin.
+        self._views: dict[View, ExpertWeights] = {}
         for layer in expert_layers(config):
             for expert in range(config.experts.num_experts):
                 self._extents[layer, expert] = self._load(layer, expert)
@@ -112,7 +115,8 @@ class PagedExperts:
     def _fetch(self, keys: list[_Key]) -> None:
         # One by one: what is fetched in one call is there together, and the first of them would wait for the last.
         for key in keys:
-            if not self.pool.prefetch(self._extents[key]):
+            extent = self._extents[key]
+            if not self.pool.holds(extent) and not self.pool.prefetch(extent):
                 break
 
     def ensure(self, layer: int, expert: int) -> ExpertWeights:
@@ -126,13 +130,40 @@ class PagedExperts:
         if key in self._coming:
             del self._coming[: self._coming.index(key) + 1]
             self._fetch(self._coming)
-        return {
-            place.name: self.pool.view(extent, self._dtype, place.shape, place.offset) for place in self._layout.tensors
-        }
+        return self._weights(extent)
+
+    def ensure_together(self, layer: int, experts: Sequence[int]) -> Sequence[ExpertWeights] | None:
+        """Fetch what is not there of them, and let the direct queue wait once for all. None where the pool has no room
+        for them and one more, or is shared with others."""
+        keys = [(layer, expert) for expert in experts]
+        extents = [self._extents[key] for key in keys]
+        # Of a pool that others use too, nobody knows how much is free at a time.
+        if not self._owns_pool or self.pool.table.frames // extents[0].pages <= len(keys):
+            return None
+        held = self._held.intersection(keys)
+        try:
+            self.pool.acquire(*(self._extents[key] for key in keys if key not in held))
+        except PoolFull:
+            return None
+        self._held -= held
+        self._coming = []
+        return [self._weights(extent) for extent in extents]
+
+    def _weights(self, extent: Extent) -> ExpertWeights:
+        places = self._layout.tensors
+        first = self.pool.view(extent, self._dtype, places[0].shape, places[0].offset)
+        if (views := self._views.get(first)) is None:
+            views = {place.name: self.pool.view(extent, self._dtype, place.shape, place.offset) for place in places}
+            self._views[first] = views
+        return views
 
     def release(self, layer: int, expert: int) -> None:
         """The expert may be evicted, behind its last read."""
         self.pool.release(self._extents[layer, expert])
+
+    def release_together(self, layer: int, experts: Sequence[int]) -> None:
+        """They may be evicted, behind their last read."""
+        self.pool.release(*(self._extents[layer, expert] for expert in experts))
 
     def close(self) -> None:
         """Block the host until nothing is in flight; give all memory back. May be called again."""

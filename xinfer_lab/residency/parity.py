@@ -19,9 +19,11 @@ __all__ = [
     "Run",
     "compare_logits",
     "first_difference",
+    "first_not_finite",
     "greedy_run",
     "parity_line",
     "run_fixed",
+    "same_bytes",
 ]
 
 Opener = Callable[[Device], QwenModel]
@@ -64,7 +66,7 @@ class ParityReport:
 
 
 def parity_line(max_abs_diff: float, name: str = "streaming") -> str:
-    """The line that everything here is about. ``0`` only for exactly equal results."""
+    """The line that sums it all up. ``0`` only for exactly equal results."""
     return f"{name} vs resident max abs diff = {max_abs_diff:.9g}"
 
 
@@ -101,7 +103,7 @@ def _run(
     first = len(device.stream)
     tokens, logits = _passes(model, prompt, steps, feed)
     timeline = _timeline(device)
-    memory = device.memory.use()
+    memory = max((card.use() for card in device.memories), key=lambda use: use.peak)
     uploads = model.source.uploads
     model.close()
     found = device.findings()
@@ -124,10 +126,20 @@ def _timeline(device: Device) -> Timeline | None:
         return None  # a CUDA device that was not asked to measure
 
 
+def same_bytes(resident: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+    """Whether all bytes are equal, those of NaN and infinities too."""
+    return len(resident) == len(other) and all(
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
+        for a, b in zip(resident, other, strict=True)
+    )
+
+
 def compare_logits(resident: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> tuple[bool, float]:
     """Whether all bytes are equal and free of NaN, and the largest absolute difference.
 
-    The difference is NaN where there is no number for it: a NaN is there, the two are not of the same shape, dtype or
+    The difference is NaN where no number fits: a NaN is there, the two are not of the same shape, dtype or
     length, or bytes differ that compare as equal (0.0 and -0.0). So it is 0 only for exactly equal results.
     """
     if len(resident) != len(other):
@@ -140,7 +152,7 @@ def compare_logits(resident: Sequence[torch.Tensor], other: Sequence[torch.Tenso
         # NaN compares as False with everything, so it is asked for by name.
         if difference != difference or a.isnan().any() or b.isnan().any():
             return False, float("nan")
-        equal = equal and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
+        equal = equal and same_bytes([a], [b])
         largest = max(largest, difference)
     return equal, largest if equal or largest > 0 else float("nan")
 
@@ -153,20 +165,36 @@ def first_difference(
     Looking means that the host waits after every layer, which orders more than before: a race may hide from it, and
     then the first step whose logits differ is all that can be said.
     """
-    records: list[list[list[torch.Tensor]]] = []
-    for open_model in (open_resident, open_other):
-        with make_device() as device:
-            model = open_model(device)
-            model.begin(len(feed))
-            passes: list[list[torch.Tensor]] = []
-            for tokens in feed:
-                seen: list[torch.Tensor] = []
-                logits = model.forward(tokens, on_layer=lambda _, hidden, seen=seen: seen.append(hidden))  # type: ignore[misc]
-                passes.append([*seen, logits])
-            records.append(passes)
-            model.close()
+    records = [_layer_by_layer(open_model, make_device, feed) for open_model in (open_resident, open_other)]
     for step, (a, b) in enumerate(zip(*records, strict=True)):
         for layer, (x, y) in enumerate(zip(a, b, strict=True)):
-            if not compare_logits([x], [y])[0]:
+            if not same_bytes([x], [y]):
                 return Difference(step, layer if layer < len(a) - 1 else None)
     return None
+
+
+def first_not_finite(
+    open_model: Opener, make_device: Callable[[], Device], feed: Sequence[torch.Tensor]
+) -> Difference | None:
+    """Run again, as `first_difference` does: after which layer a NaN or an infinity is there first; None if nowhere."""
+    for step, states in enumerate(_layer_by_layer(open_model, make_device, feed)):
+        for layer, state in enumerate(states):
+            if not state.isfinite().all():
+                return Difference(step, layer if layer < len(states) - 1 else None)
+    return None
+
+
+def _layer_by_layer(
+    open_model: Opener, make_device: Callable[[], Device], feed: Sequence[torch.Tensor]
+) -> list[list[torch.Tensor]]:
+    """For each pass the hidden state after every layer, and last the logits."""
+    passes = []
+    with make_device() as device:
+        model = open_model(device)
+        model.begin(len(feed))
+        for tokens in feed:
+            seen: list[torch.Tensor] = []
+            logits = model.forward(tokens, on_layer=lambda _, hidden, seen=seen: seen.append(hidden))  # type: ignore[misc]
+            passes.append([*seen, logits])
+        model.close()
+    return passes

@@ -1,4 +1,4 @@
-"""`PlaceholderLayers`: memory for one layer and no weights in it. Enough to learn what the rest of a model needs."""
+"""`PlaceholderLayers`: memory for one layer, without weights. Enough to learn what the rest of a model needs."""
 
 from __future__ import annotations
 

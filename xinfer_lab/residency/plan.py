@@ -164,7 +164,7 @@ def _best_plan(
     compress: str,
     encoded: EncodedWeights | None,
 ) -> Plan:
-    """With the embedding in device memory, where it is read fastest, unless fewer bytes have to move without it."""
+    """With the embedding in device memory, where reads are fastest, unless fewer bytes have to move without it."""
     found: list[Plan] = []
     refusal: RequestError | None = None
     for host in (False,) if config.tie_word_embeddings else (False, True):
@@ -244,7 +244,7 @@ def _times(
         for _ in range(passes):
             model.position = position
             first = len(device.stream)
-            model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64))
+            model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64, device="cpu"))
             ends.append(device.now)
             copies = [r for r in device.stream.records[first:] if isinstance(r, Copy) and r.queue == "copy"]
             moved = sum(spec.copy_time(copy.dst.size) for copy in copies)
@@ -255,7 +255,7 @@ def _times(
         model = _model(config, everything, device, Plan(plan.layers, (), 0, plan.layer_bytes, {}, None))
         model.position = position
         before = device.now
-        model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64))
+        model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64, device="cpu"))
         resident = device.now - before
         model.close()
     return PlanTimes(ends[-1] - ends[-2], resident, moved)
@@ -281,7 +281,7 @@ def _always(config: Qwen2Config, shape: Shape, host_embedding: bool) -> dict[str
     for tokens, position in ((model.chunk, 0), (model.chunk, model.context - model.chunk), (1, model.context - 1)):
         model.reset()
         model.position = position
-        model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64))
+        model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64, device="cpu"))
     always: dict[str, int] = {}
     for holder, size in device.memory.use().holders.items():
         if not holder.startswith("slot["):

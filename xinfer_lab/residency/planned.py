@@ -35,7 +35,8 @@ class PlannedLayers:
 
     ``host`` stages the streamed layers by their place in that list. The uploads of one pass go on into the next, as
     with `StreamingLayers`, which does the streaming here: a cyclic scan would make any cache that evicts useless, a
-    fixed resident set is what Belady's rule comes to.
+    fixed resident set is what Belady's rule comes to. ``numbers``: what the layers are called in the checkpoint, where
+    they are some of a model's.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class PlannedLayers:
         layers: int,
         streamed: Sequence[int],
         pool: int,
+        numbers: Sequence[int] | None = None,
     ) -> None:
         if not streamed or list(streamed) != sorted(set(streamed)) or not 0 <= streamed[0] <= streamed[-1] < layers:
             raise ValueError(
@@ -61,15 +63,18 @@ class PlannedLayers:
                 for layer in range(layers)
                 if layer not in self._place
             }
-            self._load(device, layout)
-            self._streaming = StreamingLayers(device, layout, dtype, host, len(streamed), pool)
+            self._load(device, layout, range(layers) if numbers is None else numbers)
+            called = None if numbers is None else [numbers[layer] for layer in streamed]
+            self._streaming = StreamingLayers(device, layout, dtype, host, len(streamed), pool, called)
 
-    def _load(self, device: Device, layout: LayerLayout) -> None:
+    def _load(self, device: Device, layout: LayerLayout, numbers: Sequence[int]) -> None:
         uploader = Uploader(device, max(place.nbytes for group in layout.groups for place in group.tensors))
         for layer, slot in self._resident.items():
             for buffer, group in zip(slot.buffers, layout.groups, strict=True):
                 for place in group.tensors:
-                    uploader.upload(buffer, place.offset, Source(tensor_name(layer, place.name), 0, place.nbytes))
+                    uploader.upload(
+                        buffer, place.offset, Source(tensor_name(numbers[layer], place.name), 0, place.nbytes)
+                    )
         uploader.finish(*(buffer for slot in self._resident.values() for buffer in slot.buffers))
 
     @property

@@ -1,6 +1,4 @@
-"""`ResidentLayers`: every layer stays in device memory. The reference that every other residency must equal byte for
-byte.
-"""
+"""`ResidentLayers`: every layer stays in device memory. Every other residency must equal it byte for byte."""
 
 from __future__ import annotations
 
@@ -19,9 +17,10 @@ __all__ = ["ResidentLayers"]
 
 
 class ResidentLayers:
-    """All ``layers`` layers, uploaded once when created (which blocks the host until they have arrived).
+    """All of ``layers``, uploaded once when created (which blocks the host until they have arrived).
 
-    ``layout``: that of every layer, or one for each.
+    ``layers``: how many, or which ones, which `ensure` then counts along. ``layout``: that of every layer, or one for
+    each of them.
     """
 
     def __init__(
@@ -29,17 +28,20 @@ class ResidentLayers:
         device: Device,
         layout: LayerLayout | Sequence[LayerLayout],
         dtype: torch.dtype,
-        layers: int,
+        layers: int | Sequence[int],
         on_layer: Callable[[int], None] | None = None,
     ) -> None:
         self._device = device
-        self._order = LayerOrder(layers)
-        layouts = [layout] * layers if isinstance(layout, LayerLayout) else list(layout)
-        self._layers = [LayerSlot(device, f"layer[{layer}]", layouts[layer], dtype) for layer in range(layers)]
+        numbers = range(layers) if isinstance(layers, int) else layers
+        self._order = LayerOrder(len(numbers))
+        layouts = [layout] * len(numbers) if isinstance(layout, LayerLayout) else list(layout)
+        self._layers = [
+            LayerSlot(device, f"layer[{layer}]", one, dtype) for layer, one in zip(numbers, layouts, strict=True)
+        ]
         places = (place for one in layouts for group in one.groups for place in group.tensors)
         uploader = Uploader(device, max(place.nbytes for place in places))
-        for layer, slot in enumerate(self._layers):
-            for buffer, group in zip(slot.buffers, layouts[layer].groups, strict=True):
+        for layer, slot, one in zip(numbers, self._layers, layouts, strict=True):
+            for buffer, group in zip(slot.buffers, one.groups, strict=True):
                 for place in group.tensors:
                     uploader.upload(buffer, place.offset, Source(tensor_name(layer, place.name), 0, place.nbytes))
             if on_layer is not None:

@@ -1,4 +1,4 @@
-"""`Routing`: what a router chose, on the device and on its way to the host. And a guess at what the next one will."""
+"""`Routing`: what a router chose, on the device and on its way to the host; and a guess at the next choice."""
 
 from __future__ import annotations
 
@@ -35,14 +35,21 @@ class Routing:
         self._scores = device.create_buffer(choices * itemsize, f"{name}scores")
         self._out = device.create_readback_heap(choices * _ID, f"{name}experts.out")
         self.buffers: tuple[Buffer, ...] = (self._normed, self._chosen, self._rows, self._scores, self._out)
-        """For whoever frees them."""
+        """For the caller that frees them."""
 
-    def record(self, commands: CommandList, hidden: View, weights: Mapping[str, View], label: str) -> None:
-        """Route ``hidden`` [B, T, H] with the router of ``weights``, and start reading its choices back."""
+    def begin(self, hidden: View) -> None:
+        """What follows is about the rows of ``hidden`` [B, T, H]."""
         rows = hidden.shape[0] * hidden.shape[1]
         self.normed = self._normed.view(self._config.dtype, (rows, hidden.shape[2]))
         self._choices = rows * self._settings.num_experts_per_tok
-        chosen = self._chosen.view("int64", (self._choices,))
+        self.chosen = self._chosen.view("int64", (self._choices,))
+
+    def record(
+        self, commands: CommandList, hidden: View, weights: Mapping[str, View], label: str, *, read: bool = True
+    ) -> None:
+        """Route ``hidden`` [B, T, H], for which `begin` was called, with the router of ``weights``; and (with ``read``)
+        start reading its choices back."""
+        chosen = self.chosen
         commands.dispatch(
             "route",
             label=label,
@@ -55,7 +62,21 @@ class Routing:
             rows=self._rows.view("int64", (self._choices,)),
             scores=self._scores.view(self._config.dtype, (self._choices,)),
         )
-        commands.copy(self._out.span(0, chosen.nbytes), chosen, label=f"read {label} back")
+        if read:
+            commands.copy(self._out.span(0, chosen.nbytes), chosen, label=f"read {label} back")
+
+    def dispatch_experts(self, commands: CommandList, weights: View, mixed: View, label: str) -> None:
+        """Run the experts that the only row chose, out of all of them: ``weights`` [E, elements of each]."""
+        commands.dispatch(
+            "experts",
+            label=label,
+            params={"intermediate_size": self._settings.moe_intermediate_size},
+            normed=self.normed,
+            chosen=self.chosen,
+            scores=self._scores.view(self._config.dtype, (self._choices,)),
+            weights=weights,
+            mixed=mixed,
+        )
 
     def read(self) -> list[ExpertRows]:
         """What was chosen (see `runs_of`). The host must have waited for the list that `record` was recorded in."""
@@ -94,11 +115,15 @@ class NextRouter:
                 uploader.upload(routers[-1], 0, Source(name, 0, place.nbytes))
         uploader.finish(*routers)
         self.buffers: tuple[Buffer, ...] = (*self._routing.buffers, *routers)
-        """For whoever frees them."""
+        """For the caller that frees them."""
 
     def after(self, layer: int) -> int | None:
         """The next layer that has experts; None after the last."""
         return next((other for other in self._layers if other > layer), None)
+
+    def begin(self, hidden: View) -> None:
+        """As `Routing.begin`."""
+        self._routing.begin(hidden)
 
     def record(self, commands: CommandList, hidden: View, layer: int) -> None:
         """Route ``hidden`` as ``layer`` would, and start reading its choices back."""

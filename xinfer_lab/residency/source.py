@@ -1,4 +1,8 @@
-"""`LayerSource`: what the forward pass asks for each layer's weights. One protocol, many residencies."""
+"""`LayerSource`: what the forward pass asks for each layer's weights. One protocol, many residencies.
+
+Four calls, and no word on queues or slots: the forward pass is written once, and a new way of keeping layers cannot
+change what is computed.
+"""
 
 from __future__ import annotations
 

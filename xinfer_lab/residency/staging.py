@@ -9,7 +9,7 @@ from xinfer_lab.device.buffers import UploadHeap
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import BufferRangeError
 from xinfer_lab.device.fence import Fence
-from xinfer_lab.device.rules import BUFFER_ALIGNMENT
+from xinfer_lab.device.stream_rules import BUFFER_ALIGNMENT
 
 __all__ = ["StagingRing"]
 

@@ -1,6 +1,13 @@
-"""`StreamingLayers`: N slots, a copy queue that uploads ahead, and a direct queue that computes meanwhile."""
+"""`StreamingLayers`: N slots, a copy queue that uploads ahead, and a direct queue that computes meanwhile.
+
+Two fences are enough. The direct queue waits for ``copied`` before it reads a slot; the copy queue waits for
+``consumed`` before it overwrites one. The host only counts; with pinned layers it never waits, so uploads can run
+ahead.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 
@@ -20,7 +27,8 @@ class StreamingLayers:
 
     Uploads are numbered by the running step (pass number times L plus layer), and slot = step mod pool. By layer number
     the ring would break at the token boundary whenever the pool does not divide L. Each step is uploaded exactly once;
-    a run that ends before its announced passes leaves at most ``pool`` uploads for passes that may follow.
+    a run that ends before its announced passes leaves at most ``pool`` uploads for passes that may follow. ``numbers``:
+    what the layers are called, where they are some of a model's.
     """
 
     def __init__(
@@ -31,13 +39,14 @@ class StreamingLayers:
         host: HostLayers | PiecewiseHost,
         layers: int,
         pool: int,
+        numbers: Sequence[int] | None = None,
     ) -> None:
         if pool < 1:
             raise ValueError(f"a pool has at least 1 slot, not {pool}")
         self._device = device
         self._order = LayerOrder(layers)
         self._slots = [LayerSlot(device, f"slot[{k}]", layout, dtype) for k in range(pool)]
-        self._engine = CopyEngine(device, host)
+        self._engine = CopyEngine(device, host, numbers)
         self._consumed = device.create_fence(device.fresh_name("consumed"))
         self._uploaded = 0
 

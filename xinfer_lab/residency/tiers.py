@@ -47,10 +47,10 @@ def choose_tier(device: Device, weights: ModelWeights, layers: Sequence[int]) ->
     """The tier that ``auto`` stands for, and why, as a sentence ('' where there is nothing to say).
 
     On CUDA the files as they are, where they can be registered; else a pinned copy, if it fits into the memory that is
-    free; else a staging ring. A device without a GPU pretends to a pinned copy.
+    free; else a staging ring. The emulated device pretends to a pinned copy; the device of threads reads files.
     """
     if device.torch_device.type != "cuda":
-        return "pinned", ""
+        return "registered" if device.copies_from_files and not map_refusal(device, weights, layers) else "pinned", ""
     if not (why := map_refusal(device, weights, layers)):
         return "registered", "The layers are copied straight out of their files (registered)."
     size, free = len(layers) * layer_layout(weights.config).nbytes, free_host_memory()

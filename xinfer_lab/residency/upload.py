@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from xinfer_lab.device.device import Device
-from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+from xinfer_lab.device.queue import CommandList
+from xinfer_lab.device.records import Span
+from xinfer_lab.residency.host import HostLayers, Piece, PiecewiseHost
+from xinfer_lab.residency.kept import KeptLists
 from xinfer_lab.residency.weights import LayerSlot
 
 __all__ = ["CopyEngine"]
@@ -13,27 +18,37 @@ class CopyEngine:
     """Submits one copy per group of a layer (or per tensor, out of a mapped file), as one command list, and one signal
     after it. Never blocks by itself.
 
-    The fence ``copied`` counts uploads: upload number k has arrived once it has reached k.
+    The fence ``copied`` counts uploads: upload number k has arrived once it has reached k. ``numbers``: what layers are
+    called in labels, where they are some of a model's.
     """
 
-    def __init__(self, device: Device, host: HostLayers | PiecewiseHost) -> None:
-        self.device, self.host = device, host
+    def __init__(self, device: Device, host: HostLayers | PiecewiseHost, numbers: Sequence[int] | None = None) -> None:
+        self.device, self.host, self._numbers = device, host, numbers
         self.queue = device.copy_queue
         self.copied = device.create_fence(device.fresh_name("copied"))
+        # The check of a protocol looks at every method, and there is an upload for each layer of each pass.
+        self._stage: Callable[[int], tuple[Piece, ...] | tuple[Span, ...]] = (
+            host.pieces if isinstance(host, PiecewiseHost) else host.stage
+        )
+        self._lists = KeptLists(self.queue)
 
     def upload(self, layer: int, slot: LayerSlot) -> int:
         """Copy ``layer`` into ``slot``; returns the value of `copied` at which it may be read.
 
         The caller has made the copy queue wait for the slot's last reader.
         """
-        with self.queue.record(f"upload layer {layer} to {slot.name}") as commands:
-            if isinstance(self.host, PiecewiseHost):
-                for piece in self.host.pieces(layer):
-                    commands.copy(slot.buffers[piece.group].span(piece.offset, piece.span.size), piece.span)
-            else:
-                for buffer, span in zip(slot.buffers, self.host.stage(layer), strict=True):
+        sources: tuple[Piece | Span, ...] = self._stage(layer)
+
+        def fill(commands: CommandList) -> None:
+            for group, source in enumerate(sources):
+                if isinstance(source, Piece):
+                    commands.copy(slot.buffers[source.group].span(source.offset, source.span.size), source.span)
+                else:
                     # A slot may be larger than the layer that it holds, where layers differ in size.
-                    commands.copy(buffer.span(0, span.size), span)
+                    commands.copy(slot.buffers[group].span(0, source.size), source)
+
+        number = layer if self._numbers is None else self._numbers[layer]
+        self._lists.run((layer, slot.name, sources), f"upload layer {number} to {slot.name}", fill)
         value = self.copied.last_submitted + 1
         self.queue.signal(self.copied, value)
         self.host.copied(self.copied, value)
@@ -43,4 +58,5 @@ class CopyEngine:
     def close(self) -> None:
         """Block the host until every upload has arrived; then give the host memory back."""
         self.copied.wait(self.copied.last_submitted)
+        self._lists.clear()
         self.host.close()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -80,6 +81,10 @@ class CheckpointWeights:
             return self._checkpoint.file_bytes(name.removeprefix(_FILE))
         return self._checkpoint.bytes(name)
 
+    def file_of(self, name: str) -> Path | None:
+        """The checkpoint's file that `locate` calls ``name``; None for a tensor."""
+        return self._files.get(name)
+
     def locate(self, name: str) -> Source:
         """Where the tensor lies in its file."""
         entry = self._checkpoint.entry(name)
@@ -128,7 +133,7 @@ class SyntheticWeights(SizedWeights):
         super().__init__(config)
         self._seed = seed
         self._shapes = expected_shapes(config)
-        self._last: tuple[str, torch.Tensor] = ("", torch.empty(0, dtype=torch.uint8))
+        self._last: tuple[str, torch.Tensor] = ("", torch.empty(0, dtype=torch.uint8, device="cpu"))
 
     def bytes(self, name: str) -> torch.Tensor:
         """The tensor's bytes: the same for the same config, seed and name. Of the large ones only the last is kept:
@@ -137,7 +142,7 @@ class SyntheticWeights(SizedWeights):
         if name not in self._shapes:
             raise StreamError(f"this model has no tensor {name!r}")
         if self._sizes[name] <= SMALL:
-            # A copy for each caller: whoever writes into his own changes nobody else's.
+            # A copy for each caller: writing into one changes no other.
             return _made(name, self._shapes[name], self.config, self._seed).clone()
         # Read once: several threads may ask for different tensors at the same time.
         last = self._last

@@ -1,4 +1,8 @@
-"""Fence arrows: from the signal that released a wait to that wait."""
+"""Draws fence arrows: from the signal that released a wait to that wait.
+
+A long run has thousands of fence edges, which drawn together are a grey smear. So only edges that ended a stall are
+certain of a place; the others are drawn where there is room.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bars of one lane: body and pattern by slot, waits hatched and pale, labels where there is room."""
+"""Draws the bars of one lane: body and pattern by slot, waits hatched and pale, labels where there is room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BAR = 38.0
 """Height of a bar in pixels."""
 
 WAITS = ("wait", "host_wait")
-"""Kinds of events in which a lane stands still."""
+"""Kinds of events during which a lane stands still."""
 
 _STRIPE, _LABEL, _THIN = 10.0, 14.0, 1.6
 
@@ -50,11 +50,11 @@ class Bar:
         return self.events > 1 and not self.label
 
     def continues(self, other: Bar) -> bool:
-        """Whether ``other`` looks and is called the same."""
+        """Whether ``other`` has the same look and label."""
         return (self.wait, self.slot, self.label) == (other.wait, other.slot, other.label)
 
     def absorb(self, other: Bar) -> None:
-        """Take in ``other``, which touches it. What differs between the two is no longer said."""
+        """Merge ``other``, which touches it. Where the two differ, the bar says nothing."""
         if self.continues(other):
             self.cuts.append(other.left)
         self.label = self.label if self.continues(other) else ""
@@ -65,7 +65,7 @@ class Bar:
 
     @property
     def tip(self) -> str:
-        """What a pointer that rests on it is told."""
+        """The tooltip."""
         first, last = self.records
         records = f"record {first}" if self.events == 1 else f"{self.events} events, records {first} to {last}"
         return f"{self.label}, {records}" if self.label else records
@@ -74,8 +74,8 @@ class Bar:
 def bars(events: Iterable[TimelineEvent], scale: TimeScale, slot_of: SlotOf) -> list[Bar]:
     """The bars of one lane's events, from left to right.
 
-    Events in a row that touch and carry one label are one bar: a command list often holds a copy for each tensor of a
-    layer. Events thinner than a pixel or two are drawn together with what they touch, if that is thin as well.
+    Adjacent events with one label are one bar: a command list often holds a copy for each tensor of a layer. Events
+    thinner than a pixel or two are merged with their neighbours, if those are thin as well.
     """
     drawn: list[Bar] = []
     for event in sorted(events, key=lambda e: (e.start, e.record)):
@@ -143,5 +143,5 @@ def _body(bar: Bar, top: float) -> str:
 
 
 def _spaced(places: list[float], least: float) -> list[float]:
-    """``places``, unless two of them are so close that they would say nothing."""
+    """``places``, or nothing where two of them are too close to be told apart."""
     return places if all(b - a >= least for a, b in pairwise(places)) else []

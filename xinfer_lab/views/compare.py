@@ -1,4 +1,4 @@
-"""Two timelines on one time axis, one below the other: yours and the expected one."""
+"""Draws two timelines on one time axis, one below the other: yours and the expected one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Knobs over a picture: labelled controls that work by keyboard, and what a function makes of their values.
+"""Puts knobs over a picture: labelled controls that work by keyboard.
 
-Where there is no kernel or no JavaScript (a page of a notebook, GitHub) the first picture stays, as it was computed.
+Native HTML controls rather than ipywidgets' sliders: they have labels and focus, and their first picture is stored in
+the notebook. So where there is no kernel or no JavaScript (a web page of a notebook, GitHub) that picture stays.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Knob:
     shown (its first option if None). ``names`` say the options where ``str`` would not.
 
     Numbers make a slider, anything else a list to choose from. Raises ValueError without options, for a start that is
-    none of them, or for a name too many or too few.
+    not one of them, or for too many or too few names.
     """
 
     label: str
@@ -99,7 +100,7 @@ class Explorer(anywidget.AnyWidget):
         self.answer = {"number": asked["number"], "html": self._html(asked["chosen"])}
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and for where there is none what it shows first."""
+        """The widget, and its first picture for where there is no widget."""
         found = super()._repr_mimebundle_(**kwargs)
         data, *rest = found if isinstance(found, tuple) else (found,)
         data = {**(data or {}), "text/html": f'<div class="xinfer-explorer">{self.answer["html"]}</div>'}
@@ -116,8 +117,8 @@ def shown_as_html(shown: Shown) -> str:
 
 
 def explore(function: Callable[..., Shown], **knobs: Knob) -> Explorer:
-    """Shows ``function(name=value, ...)`` under a knob for each of its arguments, and anew whenever one is turned.
+    """Show ``function(name=value, ...)`` under a knob for each of its arguments, and again whenever one is turned.
 
-    To be the last line of a cell. The function returns what to show; what it raises is shown in its place.
+    Use it as the last line of a cell. The function returns what to show; an exception is shown in its place.
     """
     return Explorer(function, knobs)

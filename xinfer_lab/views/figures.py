@@ -1,4 +1,4 @@
-"""What a timeline amounts to in numbers: how long, how busy, how much overlapped, where it stood still."""
+"""Reduces a timeline to numbers: how long, how busy, how much overlapped, where it stood still."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hazards on a timeline: both bars framed, joined by a broken line, and numbered with an octagon."""
+"""Marks hazards on a timeline: both bars framed, joined by a broken line, and numbered with an octagon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a picture needs to know of a hazard, whoever found it."""
+"""Defines what a picture needs to know of a hazard, whether a checker found it or somebody drew it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a label or a buffer's name says: which layer, which slot, and how to say it in less room."""
+"""Reads layer and slot from a label or a buffer's name, and shortens them for narrow bars."""
 
 from __future__ import annotations
 

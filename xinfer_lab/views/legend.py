@@ -1,4 +1,4 @@
-"""The key of a picture: what each pattern, hatching, arrow and badge means."""
+"""Draws the key of a picture: what each pattern, hatching, arrow and badge means."""
 
 from __future__ import annotations
 

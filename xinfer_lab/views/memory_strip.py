@@ -1,4 +1,4 @@
-"""The memory strip: bytes of device memory in use over time, as a step curve, with the budget."""
+"""Draws the memory strip: bytes of device memory in use over time, as a step curve, with the budget."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _steps(samples: Sequence[MemorySample], scale: TimeScale) -> list[tuple[floa
 
 
 def draw_memory_strip(samples: Sequence[MemorySample], scale: TimeScale, top: float, budget: int | None) -> list[str]:
-    """The strip with its upper edge at ``top``. A budget beyond four times the peak is said in words, not drawn."""
+    """The strip with its upper edge at ``top``. A budget beyond four times the peak is stated in words, not drawn."""
     bottom, right = top + STRIP, scale.left + scale.width
     peak = max((sample.used for sample in samples), default=0)
     near = budget is not None and budget <= 4 * max(peak, 1)

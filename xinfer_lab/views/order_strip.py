@@ -1,4 +1,7 @@
-"""The order strip: the copies and kernels of a run's layers, one after the other as a device took them."""
+"""Draws the order strip: the copies and kernels of a run's layers in the order in which a device did them.
+
+A timeline shows one order, and a hazard may have gone well in it. This picture shows an order in which it does not.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ from xinfer_lab.device.timeline import TimelineEvent
 from xinfer_lab.views.hazard_badges import draw_badge
 from xinfer_lab.views.hazard_marks import HazardLike
 from xinfer_lab.views.labels import layer_of, short_forms
-from xinfer_lab.views.legend import LegendItem, draw_legend
+from xinfer_lab.views.legend import LegendItem
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.slots import SlotSource, as_slot_of
-from xinfer_lab.views.svg import document, element, fit, sentence, text
-from xinfer_lab.views.theme import ThemeName, definitions, stylesheet
+from xinfer_lab.views.strip import Strip, box, row_names
+from xinfer_lab.views.svg import element, fit, sentence, text
+from xinfer_lab.views.theme import ThemeName
 
 __all__ = ["order_strip"]
 
@@ -48,8 +52,7 @@ def order_strip(
     What is marked came before a record that was issued before it and that it races with: this order shows that hazard.
     Raises ValueError below 320 pixels.
     """
-    if width < 320:
-        raise ValueError(f"an order strip needs at least 320 pixels of width, not {width}")
+    strip = Strip("an order strip", width, _LEFT, _CELL)
     turns = _turns(events, order, as_slot_of(slot_of), hazards)
     lanes = sorted({turn.lane for turn in turns})
     slots = sorted({turn.slot for turn in turns if turn.slot is not None})
@@ -57,22 +60,16 @@ def order_strip(
     items: list[LegendItem] = [(f"slot {slot}", f"slot {slot}") for slot in slots]
     if any(turn.wrong for turn in turns):
         items.append(("alarm", "came before what it has to follow"))
-    parts = [text(12, 26, fit((title,), width - 24, 18.0), font_size=18.0, class_="strong")]
-    legend, top = draw_legend(items, 12, width - 12, 40)
-    parts += legend
-    top += 46
-    across = max(1, int((width - _LEFT - 12) / _CELL))
-    for begin in range(0, len(turns), across):
-        parts += _band(turns[begin : begin + across], begin, lanes, top)
-        top += 22 + len(lanes) * _ROW + 14
-    svg = document(
-        "\n".join([element("rect", class_="paper", width=width, height=top, rx=6), *parts]),
-        width=width,
-        height=top,
+    svg = strip.draw(
+        len(turns),
+        lambda begin, end, top: _band(turns[begin:end], begin, lanes, top),
         title=title,
         description=alt,
-        style=stylesheet(theme, slots),
-        definitions=definitions(slots),
+        legend=items,
+        band_height=22 + len(lanes) * _ROW + 14,
+        hues=slots,
+        empty="no layer was copied or computed",
+        theme=theme,
     )
     return Picture(title, svg, alt, _COLUMNS, tuple(_table_row(place, turn) for place, turn in enumerate(turns, 1)))
 
@@ -102,20 +99,20 @@ def _turns(
 
 
 def _band(turns: Sequence[_Turn], begin: int, lanes: Sequence[str], top: float) -> list[str]:
-    parts, badges = [], []
+    parts: list[str] = []
+    badges: list[str] = []
     body = top + 20
-    for row, lane in enumerate(lanes):
-        y = body + row * _ROW
-        right = len(turns) * _CELL
+    parts += row_names(lanes, _LEFT - 10, body, _ROW)
+    for row in range(len(lanes)):
+        y, right = body + row * _ROW, len(turns) * _CELL
         parts.append(element("rect", class_="band", x=_LEFT, y=y + 1.5, width=right, height=_ROW - 3, rx=3.0))
-        parts.append(text(_LEFT - 10, y + _ROW / 2 + 5, lane, font_size=14.0, text_anchor="end", class_="strong"))
     for column, turn in enumerate(turns):
         x, y = _LEFT + column * _CELL, body + lanes.index(turn.lane) * _ROW
         middle = x + _CELL / 2
         number = begin + column + 1
         parts.append(text(middle, top + 14, number, font_size=12.0, class_="muted", text_anchor="middle"))
-        box = {"x": x + 1.5, "y": y + 1.5, "width": _CELL - 3, "height": _ROW - 3, "rx": 3.0}
-        parts.append(element("rect", class_="plain" if turn.slot is None else f"s{turn.slot}", **box))
+        look = "plain" if turn.slot is None else f"s{turn.slot}"
+        parts.append(element("rect", class_=look, **box(x, y, _CELL, _ROW)))
         if turn.slot is not None:
             stripe = {"x": x + 2.5, "y": y + _ROW - _STRIPE - 2.5, "width": _CELL - 5, "height": _STRIPE}
             parts.append(element("rect", fill_url=f"slot{turn.slot}", **stripe))

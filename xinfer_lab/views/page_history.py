@@ -1,4 +1,7 @@
-"""Which page lay in which frame of a pool whenever its frames were used, read from a command stream in issue order."""
+"""Reads from a command stream which page lay in which frame whenever a pool's frames were used.
+
+The pool's own table is not asked: a picture of what the table believes could not show where it is wrong.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from xinfer_lab.paging.transfers import AND
 __all__ = ["FrameContent", "PageUse", "page_history"]
 
 NEW = "new"
-"""What a page is called that never came from the host: the device wrote it first."""
+"""The name of a page that never came from the host: the device wrote it first."""
 
 
 @dataclass(frozen=True, slots=True)

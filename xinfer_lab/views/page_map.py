@@ -1,4 +1,4 @@
-"""The page map: a grid of frames over uses, with the page that each holds, and what moved in between."""
+"""Draws the page map: a grid of frames over uses, with the page that each holds, and what moved in between."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.kernels import KernelTable
 from xinfer_lab.device.records import Record
-from xinfer_lab.views.legend import LegendItem, draw_legend
+from xinfer_lab.views.legend import LegendItem
 from xinfer_lab.views.page_history import FrameContent, PageUse, page_history
 from xinfer_lab.views.picture import Picture
-from xinfer_lab.views.svg import document, element, fit, sentence, text
-from xinfer_lab.views.theme import HUES, ThemeName, definitions, stylesheet
+from xinfer_lab.views.strip import Strip, box, row_names
+from xinfer_lab.views.svg import element, sentence, text
+from xinfer_lab.views.theme import HUES, ThemeName
 
 __all__ = ["page_map"]
 
@@ -42,22 +43,34 @@ def page_map(
     fetched and written back since the one before. ``first`` and ``last`` choose uses by number, as a slice does. Raises
     ValueError below 320 pixels.
     """
-    if width < 320:
-        raise ValueError(
-            f"a page map needs at least 320 pixels of width, not {width}; choose fewer uses with first and last"
-        )
+    strip = Strip("a page map", width, _GUTTER, _CELL)
     uses = page_history(stream, page_bytes, pool=pool, kernels=kernels)
     rows = _rows(uses)
     chosen = list(enumerate(uses))[first:last]
-    columns = int((width - _GUTTER - 16) / _CELL)
-    drawn = chosen[: columns * MOST_BANDS]
+    drawn = chosen[: strip.columns * MOST_BANDS]
     alt = f"{sentence(title)} {_describe(uses, rows)}"
     notes = []
     if len(drawn) < len(uses):
         notes.append(f"{len(drawn)} of {len(uses)} uses are drawn; the table has them all (first, last choose others).")
     if len(rows) > MOST_ROWS:
         notes.append(f"{MOST_ROWS} of {len(rows)} rows of frames are drawn; the table has them all.")
-    svg = _draw(drawn, rows[:MOST_ROWS], _hues(uses), columns, title, alt, width, theme)
+    hues, shown = _hues(uses), rows[:MOST_ROWS]
+    short, used = _short(hues), sorted(set(hues.values()))
+    legend: list[LegendItem] = [(f"slot {used[0]}", "in use: a colour for each extent")] if used else []
+    legend += [("outline", "fetched, not used yet"), ("band", "used before")]
+    if any(held.dirty for _, use in drawn for held in use.contents.values()):
+        legend.append(("plain", "dirty: to be written back"))
+    svg = strip.draw(
+        len(drawn),
+        lambda begin, end, top: _band(drawn[begin:end], shown, hues, short, top),
+        title=title,
+        description=alt,
+        legend=legend,
+        band_height=26 + len(shown) * _ROW + 52,
+        hues=used,
+        empty="no uses of a frame",
+        theme=theme,
+    )
     head = (
         "use",
         "what",
@@ -70,7 +83,7 @@ def page_map(
 
 
 def _rows(uses: Sequence[PageUse]) -> list[Row]:
-    """Frames by rows: neighbours that hold the same and are used together all along."""
+    """Frames by rows: neighbours that always hold the same and are always used together share one."""
     rows: list[list[int]] = []
     histories: list[object] = []
     for frame in sorted({frame for use in uses for frame in use.contents}):
@@ -130,53 +143,13 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _draw(
-    drawn: Sequence[tuple[int, PageUse]],
-    rows: Sequence[Row],
-    hues: dict[str, int],
-    columns: int,
-    title: str,
-    alt: str,
-    width: int,
-    theme: ThemeName,
-) -> str:
-    parts = [text(12, 26, fit((title,), width - 24, 18.0), font_size=18.0, class_="strong")]
-    used = sorted(set(hues.values()))
-    items: list[LegendItem] = [(f"slot {used[0]}", "in use: a colour for each extent")] if used else []
-    items += [("outline", "fetched, not used yet"), ("band", "used before")]
-    if any(held.dirty for _, use in drawn for held in use.contents.values()):
-        items.append(("plain", "dirty: to be written back"))
-    legend, height = draw_legend(items if drawn else [], 12, width - 12, 40)
-    parts += legend
-    top = 40 + height + 8
-    short = _short(hues)
-    for begin in range(0, len(drawn), columns):
-        parts += _band(drawn[begin : begin + columns], rows, hues, short, top)
-        top += 26 + len(rows) * _ROW + 52
-    if not drawn:
-        parts.append(text(12, top + 12, "no uses of a frame", font_size=14.0, class_="muted"))
-        top += 30
-    paper = element("rect", class_="paper", width=width, height=top, rx=6)
-    return document(
-        "\n".join([paper, *parts]),
-        width=width,
-        height=top,
-        title=title,
-        description=alt,
-        style=stylesheet(theme, used),
-        definitions=definitions(used),
-    )
-
-
 def _band(
     uses: Sequence[tuple[int, PageUse]], rows: Sequence[Row], hues: dict[str, int], short: dict[str, str], top: float
 ) -> list[str]:
     parts = [text(_GUTTER - 10, top + 16, "use", font_size=13.0, text_anchor="end", class_="muted")]
     body = top + 24
     below = body + len(rows) * _ROW
-    for place, row in enumerate(rows):
-        y = body + place * _ROW + _ROW / 2 + 4
-        parts.append(text(_GUTTER - 10, y, _frames(row), font_size=13.0, text_anchor="end", class_="strong"))
+    parts += row_names(map(_frames, rows), _GUTTER - 10, body, _ROW, 13.0)
     for words, y in (("fetched before", below + 16), ("written back", below + 34)):
         parts.append(text(_GUTTER - 10, y, words, font_size=12.0, text_anchor="end", class_="muted"))
     for column, (number, use) in enumerate(uses):
@@ -195,12 +168,12 @@ def _band(
 def _cell(
     held: FrameContent | None, in_use: bool, hues: dict[str, int], short: dict[str, str], x: float, y: float
 ) -> str:
-    box = {"x": x + 1.5, "y": y + 1.5, "width": _CELL - 3, "height": _ROW - 3, "rx": 3.0}
+    inside = box(x, y, _CELL, _ROW)
     if held is None:
-        return element("rect", class_="band", **box)
+        return element("rect", class_="band", **inside)
     hue = hues[held.name]
     words = {"font_size": 12.5, "text_anchor": "middle", "class_": "strong" if in_use else "muted"}
-    parts = [element("rect", class_=f"s{hue}" if in_use else "band" if held.used else "outline", **box)]
+    parts = [element("rect", class_=f"s{hue}" if in_use else "band" if held.used else "outline", **inside)]
     if in_use:
         stripe = {"x": x + 2.5, "y": y + _ROW - _STRIPE - 2.5, "width": _CELL - 5, "height": _STRIPE}
         parts.append(element("rect", fill_url=f"slot{hue}", **stripe))

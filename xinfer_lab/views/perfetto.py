@@ -1,10 +1,10 @@
-"""A timeline as a trace for the Perfetto UI (ui.perfetto.dev) or chrome://tracing, in the Trace Event Format.
+"""Writes a timeline as a trace for the Perfetto UI (ui.perfetto.dev) or chrome://tracing.
 
-Perfetto counts in whole nanoseconds, drops a slice that overlaps another one of its thread only in part, and binds a
-flow to the slice that is open on its thread at that nanosecond. So times are rounded once, to nanoseconds; events of
-a lane that overlap get a thread of their own; and each end of a fence edge is put inside a slice: a signal takes no
-time, so the edge leaves from the last nanosecond of the event before it and arrives in the wait that it released, or
-in what came next.
+The form is the Trace Event Format. Perfetto counts in whole nanoseconds, drops a slice that overlaps another one of
+its thread only in part, and binds a flow to the slice that is open on its thread at that nanosecond. So times are
+rounded once, to nanoseconds; overlapping events of a lane get a thread of their own; and each end of a fence edge is
+put inside a slice. A signal takes no time, so its edge leaves from the last nanosecond of the event before it and
+arrives in the wait that it released, or in what came next.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _nanoseconds(seconds: float) -> int:
 
 
 def _microseconds(nanoseconds: int) -> float:
-    """Nanoseconds in the format's unit, written so that a reader who multiplies by 1000 and cuts off gets them back."""
+    """Nanoseconds in the format's unit, written so that multiplying by 1000 and truncating restores them."""
     value = nanoseconds / 1000
     while int(value * 1000) < nanoseconds:
         value = math.nextafter(value, math.inf)
@@ -133,7 +133,7 @@ def _bytes(record: Record) -> int | None:
 
 
 class _Lane:
-    """The slices of a lane that something can be bound to, those of at least a nanosecond, in the order of their
+    """The slices of a lane that an edge can be bound to, those of at least a nanosecond, in the order of their
     records."""
 
     def __init__(self, thread: int, slices: Iterable[_Slice]) -> None:

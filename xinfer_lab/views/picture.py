@@ -1,4 +1,4 @@
-"""A picture: the drawing, the words that say the same, and the table that says the same."""
+"""Defines a picture: the drawing, the words that say the same, and the table that says the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SHOWN_ROWS", "Picture"]
 SHOWN_ROWS = 300
 """How many rows of the table the HTML form shows; `Picture.table` has them all."""
 
-# A notebook's own light or dark setting rules over the system's. Where styles are stripped, the system's is followed.
+# A notebook's own light or dark setting comes before the system's. Where styles are stripped, the system's applies.
 _FOLLOW_NOTEBOOK = (
     '<style>[data-jp-theme-light="true"] img.xinfer-picture{color-scheme:light}'
     '[data-jp-theme-light="false"] img.xinfer-picture{color-scheme:dark}</style>'

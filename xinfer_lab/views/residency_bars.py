@@ -1,4 +1,4 @@
-"""Residency bars: what occupies device memory, one stacked bar a plan, against one or several budgets."""
+"""Draws residency bars: what occupies device memory, one stacked bar a plan, against one or several budgets."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def residency_bars(
 ) -> Picture:
     """``bars`` below one another on one axis of bytes, with a line for each of ``budgets`` (name -> bytes).
 
-    A bar that fits none of the budgets has what is over the largest framed. A part has the same colour and pattern in
-    every bar. Raises ValueError for a negative size or a width below 320.
+    Where a bar fits none of the budgets, the part above the largest one is framed. A part has the same colour and
+    pattern in every bar. Raises ValueError for a negative size or a width below 320.
     """
     limits = dict(sorted((budgets or {}).items(), key=lambda item: (item[1], item[0])))
     if width < 320:

@@ -1,4 +1,4 @@
-"""Time and bytes for people: units, ticks at round numbers, and the mapping from seconds to pixels or columns."""
+"""Shows time and bytes to people: units, ticks at round numbers, and seconds mapped to pixels or columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def time_unit(span: float) -> TimeUnit:
     """The unit in which ``span`` seconds is a number of at least 1 (below a nanosecond: nanoseconds; 0: seconds)."""
     if span <= 0:
         return _UNITS[0]
-    # A hair of slack: 1e-3 seconds that were summed up from parts are still a millisecond.
+    # A little slack: 1e-3 seconds summed up from parts are still a millisecond.
     return next((unit for unit in _UNITS if span >= unit.seconds * (1 - 1e-9)), _UNITS[-1])
 
 

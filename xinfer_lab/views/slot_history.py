@@ -1,4 +1,7 @@
-"""Which layer lay in which slot whenever a slot was used, read from a command stream in issue order."""
+"""Reads from a command stream which layer lay in which slot whenever a slot was used.
+
+Only copies and kernels count, in the order in which they were issued. What the program meant to do is not asked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slot map: a grid of slots over uses, with the layer that each holds."""
+"""Draws the slot map: a grid of slots over uses, with the layer that each holds."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from xinfer_lab.device.records import Record
 from xinfer_lab.views.hazard_badges import draw_badge
-from xinfer_lab.views.legend import LegendItem, draw_legend
+from xinfer_lab.views.legend import LegendItem
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.slot_history import SlotUse, slot_history
-from xinfer_lab.views.svg import document, element, fit, sentence, text
-from xinfer_lab.views.theme import ThemeName, definitions, stylesheet
+from xinfer_lab.views.strip import Strip, box, row_names
+from xinfer_lab.views.svg import element, sentence, text
+from xinfer_lab.views.theme import ThemeName
 
 __all__ = ["slot_map"]
 
@@ -34,20 +35,30 @@ def slot_map(
     computes, or an empty slot, is marked: that is what a ring that wraps wrongly looks like. Raises ValueError below
     320 pixels.
     """
-    if width < 320:
-        raise ValueError(
-            f"a slot map needs at least 320 pixels of width, not {width}; choose fewer uses with first and last"
-        )
+    strip = Strip("a slot map", width, _GUTTER, _CELL)
     uses = slot_history(stream)
     slots = sorted({slot for use in uses for slot in (use.slot, *use.contents)})
     chosen = list(enumerate(uses))[first:last]
-    columns = int((width - _GUTTER - 16) / _CELL)
-    drawn = chosen[: columns * MOST_BANDS]
+    drawn = chosen[: strip.columns * MOST_BANDS]
     alt = f"{sentence(title)} {_describe(uses, slots)}"
     notes = []
     if len(drawn) < len(uses):
         notes.append(f"{len(drawn)} of {len(uses)} uses are drawn; the table has them all (first, last choose others).")
-    svg = _draw(drawn, slots, columns, title, alt, width, theme)
+    legend: list[LegendItem] = [(f"slot {slot}", f"slot {slot} in use") for slot in slots]
+    legend += [("outline", "uploaded, not used yet"), ("band", "used before")]
+    if any(use.wrong for _, use in drawn):
+        legend.append(("alarm", "another layer than the one computed"))
+    svg = strip.draw(
+        len(drawn),
+        lambda begin, end, top: _band(drawn[begin:end], slots, top),
+        title=title,
+        description=alt,
+        legend=legend,
+        band_height=34 + len(slots) * _ROW + 22,
+        hues=slots,
+        empty="no uses of a slot",
+        theme=theme,
+    )
     head = ("use", "forward pass", "computes layer", "from slot", "record", *(f"slot {slot} holds" for slot in slots))
     return Picture(title, svg, alt, head, tuple(_table_row(n, use, slots) for n, use in enumerate(uses)), tuple(notes))
 
@@ -90,49 +101,11 @@ def _describe(uses: Sequence[SlotUse], slots: Sequence[int]) -> str:
     return f"{words} {some}, first use {number} (record {use.record}): {where}."
 
 
-def _draw(
-    drawn: Sequence[tuple[int, SlotUse]],
-    slots: Sequence[int],
-    columns: int,
-    title: str,
-    alt: str,
-    width: int,
-    theme: ThemeName,
-) -> str:
-    parts = [text(12, 26, fit((title,), width - 24, 18.0), font_size=18.0, class_="strong")]
-    items: list[LegendItem] = [(f"slot {slot}", f"slot {slot} in use") for slot in slots]
-    items += [("outline", "uploaded, not used yet"), ("band", "used before")]
-    if any(use.wrong for _, use in drawn):
-        items.append(("alarm", "another layer than the one computed"))
-    legend, used = draw_legend(items if drawn else [], 12, width - 12, 40)
-    parts += legend
-    top = 40 + used + 8
-    for begin in range(0, len(drawn), columns):
-        parts += _band(drawn[begin : begin + columns], slots, top)
-        top += 34 + len(slots) * _ROW + 22
-    if not drawn:
-        parts.append(text(12, top + 12, "no uses of a slot", font_size=14.0, class_="muted"))
-        top += 30
-    height = top - 6
-    paper = element("rect", class_="paper", width=width, height=height, rx=6)
-    return document(
-        "\n".join([paper, *parts]),
-        width=width,
-        height=height,
-        title=title,
-        description=alt,
-        style=stylesheet(theme, slots),
-        definitions=definitions(slots),
-    )
-
-
 def _band(uses: Sequence[tuple[int, SlotUse]], slots: Sequence[int], top: float) -> list[str]:
     parts = [text(_GUTTER - 10, top + 24, "computes layer", font_size=13.0, text_anchor="end", class_="muted")]
     badges: list[str] = []
     body = top + 34
-    for place, slot in enumerate(slots):
-        y = body + place * _ROW + _ROW / 2 + 4
-        parts.append(text(_GUTTER - 10, y, f"slot {slot}", font_size=14.0, text_anchor="end", class_="strong"))
+    parts += row_names((f"slot {slot}" for slot in slots), _GUTTER - 10, body, _ROW)
     before: int | None = None
     for column, (_, use) in enumerate(uses):
         x = _GUTTER + column * _CELL
@@ -155,18 +128,18 @@ def _band(uses: Sequence[tuple[int, SlotUse]], slots: Sequence[int], top: float)
 def _cell(use: SlotUse, slot: int, x: float, y: float) -> str:
     held = use.contents.get(slot)
     words = "" if held is None else "?" if held.layer is None else str(held.layer)
-    box = {"x": x + 1.5, "y": y + 1.5, "width": _CELL - 3, "height": _ROW - 3, "rx": 3.0}
+    inside = box(x, y, _CELL, _ROW)
     middle = x + _CELL / 2
     if slot != use.slot:
         fresh = held is not None and not held.used
-        frame = element("rect", class_="outline" if fresh else "band", **box)
+        frame = element("rect", class_="outline" if fresh else "band", **inside)
         look = None if fresh else "muted"
         return frame + text(middle, y + _ROW / 2 + 5, words, font_size=14.0, class_=look, text_anchor="middle")
     parts = [
-        element("rect", class_=f"s{slot}", **box),
+        element("rect", class_=f"s{slot}", **inside),
         element("rect", fill_url=f"slot{slot}", x=x + 2.5, y=y + _ROW - _STRIPE - 2.5, width=_CELL - 5, height=_STRIPE),
         text(middle, y + (_ROW - _STRIPE) / 2 + 5.5, words, font_size=15.0, class_="strong", text_anchor="middle"),
     ]
     if use.wrong:
-        parts.append(element("rect", class_="line hazard", stroke_width=2, **box))
+        parts.append(element("rect", class_="line hazard", stroke_width=2, **inside))
     return "".join(parts)

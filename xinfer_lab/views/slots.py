@@ -1,4 +1,8 @@
-"""Which slot a record works on, read from the names of its buffers (``slot[0].attention``, ``slot[1].mlp``, ...)."""
+"""Reads the slot that a record works on from its buffers' names (``slot[0].attention``, ``slot[1].mlp``, ...).
+
+Names are the only link: a record knows no object of the program, since it has to mean the same when it is loaded from
+a file.
+"""
 
 from __future__ import annotations
 

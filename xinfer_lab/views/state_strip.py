@@ -1,5 +1,4 @@
-"""The state strip: one buffer's history, with the state that the device has it in over the state that the tracker
-says."""
+"""Draws the state strip: a buffer's history, the device's state over the tracker's."""
 
 from __future__ import annotations
 
@@ -7,10 +6,11 @@ from collections.abc import Sequence
 
 from xinfer_lab.device.state_log import StateEntry
 from xinfer_lab.views.hazard_badges import draw_badge
-from xinfer_lab.views.legend import LegendItem, draw_legend
+from xinfer_lab.views.legend import LegendItem
 from xinfer_lab.views.picture import Picture
-from xinfer_lab.views.svg import document, element, fit, sentence, text
-from xinfer_lab.views.theme import ThemeName, definitions, stylesheet
+from xinfer_lab.views.strip import Strip, box, row_names
+from xinfer_lab.views.svg import element, fit, sentence, text
+from xinfer_lab.views.theme import ThemeName
 
 __all__ = ["state_strip"]
 
@@ -34,29 +34,21 @@ def state_strip(entries: Sequence[StateEntry], *, title: str, width: int = 960, 
 
     Raises ValueError below 320 pixels.
     """
-    if width < 320:
-        raise ValueError(f"a state strip needs at least 320 pixels of width, not {width}; show fewer entries instead")
-    across = max(1, int((width - _LEFT - 12) / _CELL))
+    strip = Strip("a state strip", width, _LEFT, _CELL)
     used = sorted({_LOOK[name] for e in entries for name in (e.device, e.tracker) if name in _LOOK})
     alt = f"{sentence(title)} {_describe(entries)}"
-    parts = [text(12, 26, fit((title,), width - 24, 18.0), font_size=18.0, class_="strong")]
     items: list[LegendItem] = [(f"slot {look}", _SHORT[name]) for name, look in _LOOK.items() if look in used]
     items += [("outline", "COMMON"), ("alarm", "device and tracker differ, or the device refuses")]
-    legend, high = draw_legend(items, 12, width - 12, 40)
-    parts += legend
-    top = 40 + high + 10
-    for begin in range(0, len(entries), across):
-        parts += _band(entries[begin : begin + across], begin, top)
-        top += 42 + 2 * _ROW + 20
-    height = top - 4
-    svg = document(
-        "\n".join([element("rect", class_="paper", width=width, height=height, rx=6), *parts]),
-        width=width,
-        height=height,
+    svg = strip.draw(
+        len(entries),
+        lambda begin, end, top: _band(entries[begin:end], begin, top),
         title=title,
         description=alt,
-        style=stylesheet(theme, used),
-        definitions=definitions(used),
+        legend=items,
+        band_height=42 + 2 * _ROW + 20,
+        hues=used,
+        empty="nothing touches this buffer",
+        theme=theme,
     )
     return Picture(title, svg, alt, _COLUMNS, tuple(_table_row(n, e) for n, e in enumerate(entries, 1)))
 
@@ -85,11 +77,10 @@ def _describe(entries: Sequence[StateEntry]) -> str:
 
 
 def _band(entries: Sequence[StateEntry], begin: int, top: float) -> list[str]:
-    parts, badges = [], []
+    parts: list[str] = []
+    badges: list[str] = []
     body = top + 42
-    for row, name in enumerate(("device", "tracker")):
-        y = body + row * _ROW + _ROW / 2 + 5
-        parts.append(text(_LEFT - 10, y, name, font_size=14.0, text_anchor="end", class_="strong"))
+    parts += row_names(("device", "tracker"), _LEFT - 10, body, _ROW)
     for column, entry in enumerate(entries):
         x = _LEFT + column * _CELL
         parts.append(text(x + 4, top + 14, f"{begin + column + 1}. {entry.lane}", font_size=12.0, class_="muted"))
@@ -114,8 +105,7 @@ def _forms(what: str) -> tuple[str, ...]:
 
 
 def _box(state: str, x: float, y: float) -> str:
-    box = {"x": x + 1.5, "y": y + 1.5, "width": _CELL - 3, "height": _ROW - 3, "rx": 3.0}
     look = _LOOK.get(state)
-    frame = element("rect", class_="outline" if look is None else f"s{look}", **box)
+    frame = element("rect", class_="outline" if look is None else f"s{look}", **box(x, y, _CELL, _ROW))
     words = fit((_SHORT.get(state, state),), _CELL - 26, 12.5, shortest=4)
     return frame + text(x + 8, y + _ROW / 2 + 5, words, font_size=12.5)

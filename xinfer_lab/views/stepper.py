@@ -1,4 +1,4 @@
-"""One command after another: what it is, the timeline up to it, and what lies in the slots then."""
+"""Steps through a run: one command in words, the timeline up to it, and what lies in the slots then."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def step_through(
     """A slider over the commands of ``stream`` from record ``first`` up to ``last`` (the end if None), in the order
     in which the program submitted them; ``timeline`` says when each ran.
 
-    The arrow keys go one command on or back. It begins with the last command, so that the picture without a kernel is
-    the whole one. Raises ValueError where there is no command to show.
+    The arrow keys go one command on or back. It begins with the last command, so that the picture without a kernel
+    shows the whole run. Raises ValueError where there is no command to show.
     """
     places: Sequence[int] = [
         index

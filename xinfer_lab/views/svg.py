@@ -1,6 +1,8 @@
 """Small parts for writing SVG by hand: escaping, numbers, elements, text that fits, and the document around them.
 
-Everything is a pure function of its arguments, so that a picture is the same bytes on every run and machine.
+By hand, since no plotting library knows a timeline with fences, and since every function here is a pure function of its
+arguments: a picture is the same bytes on every run and machine, and a test compares files. Importing this loads nothing
+else. Without a font at hand, the width of text is estimated, on the safe side.
 """
 
 from __future__ import annotations

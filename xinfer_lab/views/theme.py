@@ -1,4 +1,4 @@
-"""Colours and patterns. Every slot has both, so that no picture speaks by colour alone.
+"""Defines colours and patterns: every slot has both, so that no picture speaks by colour alone.
 
 The slot hues are those that Okabe and Ito proposed for colour-blind readers (Color Universal Design, 2008), their
 yellow darkened where it must stand on white. Tints are mixed with the paper, so text on a bar keeps a contrast of 7:1

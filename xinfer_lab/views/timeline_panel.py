@@ -1,4 +1,4 @@
-"""One timeline as a block of lanes over a memory strip: what the timeline picture and the comparison are made of."""
+"""Draws one timeline as a block of lanes over a memory strip; the timeline and the comparison are made of these."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Panel:
             )
         lanes = (self._bars(name, scale) for name in lane_names(self.timeline))
         merged = sum(bar.events for lane in lanes for bar in lane if bar.mixed)
-        # A head or a read of the logits that takes a thousandth of the time is no news.
+        # A head or a readback that takes a thousandth of the time needs no remark.
         if merged > len(self.timeline.events) * _FEW:
             remarks.append(f"{merged} events are too short to be told apart here; the table has them all.")
         prefix = f"{self.name}: " if self.name else ""

@@ -1,4 +1,4 @@
-"""The timeline picture: lanes, fence arrows, hazards, and memory on one time axis."""
+"""Draws the timeline picture: lanes, fence arrows, hazards, and memory on one time axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The timeline for a plain terminal: a row of characters for each lane, a letter for each layer, memory below."""
+"""Draws a timeline for a plain terminal: characters for each lane, a letter for each layer, memory below.
+
+For terminals, logs and reports in which no picture can be shown. A column may hold many events; it shows the one that
+fills most of it.
+"""
 
 from __future__ import annotations
 
@@ -165,7 +169,7 @@ def _row(events: Sequence[TimelineEvent], slot_of: SlotOf, scale: TimeScale, gly
         else:
             slot = slot_of(event.record)
             fill = glyphs.plain if slot is None else glyphs.slots[slot % len(glyphs.slots)]
-            # Where a column holds more than one event's beginning, a letter would be one of many.
+            # Where several events begin in one column, a letter would be one of many.
             crowded = event.duration < scale.span / scale.width / 2 and begun[math.floor(scale.x(event.start))] > 1
             cells.append(fill if crowded or _same_bar(before, event) else _letter(event.label) or fill)
         before = event

@@ -1,4 +1,4 @@
-"""A timeline in words and as a table: what its picture says, for those who do not see it."""
+"""Says in words and as a table what a timeline's picture shows, for readers who do not see it."""
 
 from __future__ import annotations
 

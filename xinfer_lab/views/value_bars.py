@@ -1,4 +1,4 @@
-"""Value bars: one bar a row, its length a number; what a benchmark found, side by side."""
+"""Draws value bars: one bar a row, its length a number; a benchmark's results side by side."""
 
 from __future__ import annotations
 

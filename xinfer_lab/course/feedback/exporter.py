@@ -12,8 +12,9 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import GetGrades
 from traitlets import default
 
+from xinfer_lab.course.clean import svg_image
 from xinfer_lab.course.feedback.page import Page, Points, page_of
-from xinfer_lab.course.feedback.safe import code, cut, markdown, svg_image
+from xinfer_lab.course.feedback.safe import code, cut, markdown
 from xinfer_lab.course.preprocessors import LabStep
 
 __all__ = ["FeedbackExporter", "FeedbackPage", "FeedbackPoints", "render"]
@@ -38,10 +39,13 @@ class FeedbackPage(LabStep):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """The notebook, with its page among the resources. Raises ValueError where it belongs to another release."""
-        about = resources["nbgrader"]
+        about, lab = resources["nbgrader"], self.lab(resources)
+        # `nbgrader generate_feedback` and Formgrader's button come here without having asked.
+        if (stamp := nb.metadata.get(KEY)) is not None and stamp.get("release") != lab.version:
+            raise ValueError(f"this notebook was marked with another release of {lab.assignment}; mark it anew")
         penalty = float(about.get("late_penalty") or 0.0)
         points = resources.get(KEY, {})
-        resources["page"] = page_of(self.lab(resources), nb, points, about["student"], late_penalty=penalty)
+        resources["page"] = page_of(lab, nb, points, about["student"], late_penalty=penalty)
         return nb, resources
 
 

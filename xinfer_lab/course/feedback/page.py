@@ -1,4 +1,4 @@
-"""What stands on a student's page: for each graded cell what was expected, what happened, and what it earned."""
+"""Makes a student's feedback page: for each graded cell what was expected, what happened, what it earned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from xinfer_lab.course.feedback.works import Work, Works
 from xinfer_lab.course.lab import Lab
-from xinfer_lab.course.marked import read_marked
+from xinfer_lab.course.marked_notebook import read_marked
 from xinfer_lab.course.outputs import verdict_under
 from xinfer_lab.course.transplant import Origin
 from xinfer_lab.course.verdict import Status, Verdict
@@ -23,8 +23,8 @@ _MINUTES = re.compile(r"\s*\([^()]*\b(minutes|points)\b[^()]*\)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What the gradebook says of a graded cell. ``marked`` is the score that marking gave, ``given`` a person's; None
-    where there is none.
+    """What the gradebook says of a graded cell. ``marked`` is the score that marking gave, ``given`` the instructor's;
+    None where there is none.
     """
 
     score: float
@@ -36,7 +36,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A graded cell. ``remark`` says what ``report`` cannot: why there is none, or that a person changed the points.
+    """A graded cell. ``remark`` says what ``report`` cannot: why there is none, or that the points were changed.
 
     ``question`` is the text that a written answer answers. ``status`` is a word for people.
     """
@@ -132,9 +132,9 @@ def _piece(
     )
     if points.given is not None:
         before = "nothing" if points.marked is None else f"{points.marked:g}"
-        remark = f"{remark} A person set these points to {points.given:g}; marking gave {before}.".strip()
+        remark = f"{remark} Your instructor set these points to {points.given:g}; marking gave {before}.".strip()
         if status is not Status.PASSED and points.given >= points.most:
-            word = "points given by a person"
+            word = "points given by your instructor"
     if points.extra:
         remark = f"{remark} Of these points, {points.extra:g} are extra credit.".strip()
     return Piece(report.piece if report else name, heading, word, points, report, remark, "", works)
@@ -143,9 +143,9 @@ def _piece(
 def _by_hand(points: Points, commented: bool) -> tuple[str, str]:
     if points.given is not None:
         lost = points.score < points.most
-        return "read by a person", (
+        return "read by your instructor", (
             "No comment was left; ask your instructor what was missing." if lost and not commented else ""
         )
     if points.marked is None:
-        return "not read yet", "A person reads this answer and gives its points; they are not in the sum yet."
+        return "not read yet", "Your instructor reads this answer and gives its points; they are not in the sum yet."
     return "no answer", "The text of the release stands here unchanged, so there is no answer to read."

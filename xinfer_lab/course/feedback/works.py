@@ -1,4 +1,4 @@
-"""A student's own cells, and below which graded cell each of them is shown."""
+"""Finds a student's own cells, and the graded cell below which each of them is shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A cell of the student's: its source, what it printed, and what a person wrote about it."""
+    """A cell of the student's: its source, what it printed, and what the instructor wrote about it."""
 
     name: str
     kind: str

@@ -1,14 +1,16 @@
-"""What can be asked of a program by what its methods did when they were called: an engine that asks its ring for room
-and only submits, a function that makes one queue wait and no other."""
+"""Rules about the calls of a program's methods: which commands belong to which call.
+
+For example: an engine asks its ring for room and only submits; a function makes one queue wait and no other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xinfer_lab.device.records import Copy, HostRead, HostWait, HostWrite, Signal, Span, Wait
+from xinfer_lab.device.records import Copy, HostWait, HostWrite, Signal, Span, Wait
 from xinfer_lab.grading.programs.calls import Call
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
-from xinfer_lab.grading.programs.rules import Rule
+from xinfer_lab.grading.programs.run_rules import Rule, host_never_sleeps
 from xinfer_lab.views.labels import slot_of_buffer
 
 __all__ = ["asks_the_ring", "host_waits_in_the_ring_only", "in_a_call", "makes_wait_only", "signals_only"]
@@ -65,12 +67,9 @@ def asks_the_ring(evidence: Evidence) -> Fault | None:
 
 def host_waits_in_the_ring_only(evidence: Evidence) -> Fault | None:
     """From the first pass on until the last result is there, the host waits within ``allocate``, or for results."""
-    reads = [index for index, record in enumerate(evidence.stream) if isinstance(record, HostRead)]
-    for index in range(evidence.first_pass, reads[-1] if reads else len(evidence.stream)):
+    for index in evidence.host_waits():
         record = evidence.stream[index]
         if not isinstance(record, HostWait) or in_a_call(evidence, "allocate", index):
-            continue
-        if index + 1 < len(evidence.stream) and isinstance(evidence.stream[index + 1], HostRead):
             continue
         return Fault(
             "host-waits-outside",
@@ -80,7 +79,7 @@ def host_waits_in_the_ring_only(evidence: Evidence) -> Fault | None:
             records=(index,),
             hint="The ring knows which copy is in the way, and waits for that one.",
         )
-    return None
+    return host_never_sleeps(evidence)
 
 
 def makes_wait_only(name: str, queues: frozenset[str], hint: str) -> Rule:

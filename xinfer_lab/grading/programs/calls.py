@@ -1,4 +1,4 @@
-"""Calls of an answer's methods, noted beside the stream: which commands were issued within which call."""
+"""Notes the calls of an answer's methods beside the stream: which commands were issued within which call."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xinfer_lab.device.device import Device
+from xinfer_lab.grading.numbers import whole
 from xinfer_lab.grading.values import BadData
 from xinfer_lab.paging.errors import PoolFull
 
@@ -48,8 +49,9 @@ def noted(device: Device, name: str, *values: object) -> Iterator[list[object]]:
 
 
 def _plain(value: object) -> str | int:
-    if type(value) is int and abs(value) < _LARGEST:
-        return value
+    number = whole(value)
+    if number is not None and abs(number) < _LARGEST:
+        return number
     return value[:200] if type(value) is str else 0
 
 

@@ -1,14 +1,13 @@
-"""What is known about a recorded run of a model: everything follows from the case and the stream, worked out when
-asked for.
-"""
+"""Collects what is known about a recorded run: all of it follows from the case and the stream, on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -16,18 +15,22 @@ from xinfer_lab.device.checker import Findings, check_stream
 from xinfer_lab.device.device import KERNELS
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.ordering import Ordering
-from xinfer_lab.device.records import Dispatch, HostRead, Record
+from xinfer_lab.device.records import Dispatch, HostRead, HostWait, Record
 from xinfer_lab.device.replay import replay
 from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.grading.envelope import Raised
 from xinfer_lab.grading.programs.calls import Call
 from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
-from xinfer_lab.grading.programs.pages import PagesRead, read_pages
-from xinfer_lab.grading.programs.provenance import Program, read_program
+from xinfer_lab.grading.programs.provenance import Provenance, read_provenance
 from xinfer_lab.qwen2.layout import layer_layout
 
 __all__ = ["Evidence", "Fault", "Replayed", "reference_logits"]
 
 _PACKAGE = Path(__file__).parents[3]
+_SHOWN = re.compile(r"xinfer_lab/(?!grading/|labs/(?!\w+/given/))")
+"""Source files of the package whose lines a report may quote: the machine, and of a lab what its notebook gives."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +71,21 @@ class Evidence:
     """One case and the stream that was recorded for it.
 
     ``case`` is a `ModelCase` for a run of a model, and whatever the judge makes of a case's inputs for another program.
-    ``raised`` is (class name, names of its bases, message, the student's line) if the answer raised; ``lines`` are the
-    texts of the student's source lines by the ``where`` of records, ``methods`` where the answer's functions begin, and
-    ``calls`` the calls of them that the program around the answer noted.
+    ``raised`` is what the answer raised, or what was raised while it ran; ``lines`` are the texts of the student's
+    source lines by the ``where`` of records, ``methods`` where the answer's functions begin, ``calls`` the calls of
+    them that the program around the answer noted, and ``sleeps`` how many records were there each time the host slept.
     They come from the student's side: they are shown, never believed.
     """
 
     case: Any
     stream: CommandStream
-    raised: tuple[str, tuple[str, ...], str, str | None] | None = None
+    raised: Raised | None = None
     lines: Mapping[str, str] = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
     calls: tuple[Call, ...] = ()
+    sleeps: tuple[int, ...] = ()
     _replays: dict[str, Replayed] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def findings(self) -> Findings:
@@ -93,14 +98,16 @@ class Evidence:
         return Ordering(self.stream)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> Provenance:
         """Uploads and computed layers."""
-        return read_program(self.stream)
+        return read_provenance(self.stream)
 
-    @cached_property
-    def pages(self) -> PagesRead:
-        """What was done with the page pool whose sizes are the case's ``shape``."""
-        return read_pages(self.stream, self.calls, self.case.shape)
+    def derive(self, work_out: Callable[[Evidence], T]) -> T:
+        """``work_out(self)``, worked out the first time: what one lab's rules read from a run, and others never ask."""
+        if work_out not in self._derived:
+            self._derived[work_out] = work_out(self)
+        found: T = self._derived[work_out]
+        return found
 
     @cached_property
     def layer_bytes(self) -> int:
@@ -120,6 +127,25 @@ class Evidence:
             if isinstance(record, Dispatch) and record.kernel == "embed":
                 return index
         return 0
+
+    def is_read_back(self, index: int) -> bool:
+        """Whether record ``index`` reads the result that the program around the answer waits for: nothing else excuses
+        a wait of the host."""
+        record = self.stream[index] if index < len(self.stream) else None
+        return isinstance(record, HostRead) and record.src.buffer in self.case.read_backs
+
+    @cached_property
+    def last_read_back(self) -> int:
+        """The index of the last such read; the stream's length if there is none."""
+        reads = [index for index in range(len(self.stream)) if self.is_read_back(index)]
+        return reads[-1] if reads else len(self.stream)
+
+    def host_waits(self) -> Iterator[int]:
+        """The records, from the first pass to the last read-back, by which the host waits for anything else than a
+        result that it reads next."""
+        for index in range(self.first_pass, self.last_read_back):
+            if isinstance(self.stream[index], HostWait) and not self.is_read_back(index + 1):
+                yield index
 
     def replay(self, schedule: str = "timed") -> Replayed:
         """Run the stream on a device of one's own, under the case's budget, with one's own weights and in the order of
@@ -153,12 +179,7 @@ class Evidence:
             return self.lines[where]
         path, _, number = where.rpartition(":")
         file = (_PACKAGE / path).resolve()
-        if (
-            path.startswith("xinfer_lab/grading/")
-            or not path.startswith("xinfer_lab/")
-            or not file.is_relative_to(_PACKAGE / "xinfer_lab")
-            or not number.isdigit()
-        ):
+        if not _SHOWN.match(path) or not file.is_relative_to(_PACKAGE / "xinfer_lab") or not number.isdigit():
             return ""
         try:
             lines = file.read_text(encoding="utf-8").splitlines()

@@ -1,5 +1,4 @@
-"""What a stream uploaded and computed, worked out from the stream alone: where each byte of a layer's weights came
-from."""
+"""Traces where each byte of a layer's weights came from, from the stream alone."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 
 from xinfer_lab.device.records import Allocate, Copy, Dispatch, HostWrite, Record, Span
 
-__all__ = ["Compute", "Program", "Upload", "read_program"]
+__all__ = ["Compute", "Provenance", "Upload", "read_provenance"]
 
 _LAYER = re.compile(r"^model\.layers\.(\d+)\.")
 
@@ -43,7 +42,7 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Provenance:
     """The uploads and computations of a stream in order of issue."""
 
     uploads: tuple[Upload, ...]
@@ -95,7 +94,7 @@ class _Contents:
         return [(old, what) for old, what in self._by_buffer.get(span.buffer, []) if old.overlaps(span)]
 
 
-def read_program(records: Iterable[Record]) -> Program:
+def read_provenance(records: Iterable[Record]) -> Provenance:
     """The program that ``records`` are. A copy within device memory moves what was uploaded; the upload stays the one
     that brought it."""
     contents = _Contents()
@@ -121,7 +120,7 @@ def read_program(records: Iterable[Record]) -> Program:
                     contents.put(span, (layer, index))
             case Dispatch(kernel="decoder_layer"):
                 computes.append(_compute(index, record, contents, len(computes)))
-    return Program(tuple(uploads), tuple(computes))
+    return Provenance(tuple(uploads), tuple(computes))
 
 
 def _weights(record: Copy, contents: _Contents) -> list[tuple[Span, int]]:

@@ -1,6 +1,4 @@
-"""A recorded program once more, in several of the orders that its fences allow: what an instructor looks at in a
-dispute.
-"""
+"""Runs a recorded program again, in several of the orders that its fences allow, for disputes."""
 
 from __future__ import annotations
 
@@ -12,11 +10,11 @@ from xinfer_lab.device.errors import DeviceError
 from xinfer_lab.device.simulated import simulate
 from xinfer_lab.device.timeline import Timeline
 from xinfer_lab.grading.envelope import read_outcomes
+from xinfer_lab.grading.judges import judge_of
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.programs.evidence import Evidence, reference_logits
 from xinfer_lab.grading.programs.model_case import ModelCase
-from xinfer_lab.grading.programs.verify import ProgramJudge, read_evidence
-from xinfer_lab.grading.truth import judge_of
+from xinfer_lab.grading.programs.verify_program import ProgramJudge, read_evidence
 from xinfer_lab.grading.values import BadData
 from xinfer_lab.residency.parity import compare_logits, parity_line
 

@@ -114,7 +114,7 @@ class EncodedMemory:
         width = codec_width(codec, weights.config.dtype)
         for layer in range(weights.config.num_hidden_layers):
             table, parts = encode_layer(weights, layer, width, device)
-            whole = torch.zeros(table.nbytes, dtype=torch.uint8)
+            whole = torch.zeros(table.nbytes, dtype=torch.uint8, device="cpu")
             for tensor, part in zip(table.tensors, parts, strict=True):
                 whole[tensor.offset : tensor.offset + tensor.nbytes] = part
             self.layers.append(table)

@@ -97,5 +97,6 @@ DECODE_EXPONENTS = KERNELS.register(
         cost=lambda o, _: Cost(0.0, float(sum(view.nbytes for view in o.values()))),
         workspace=lambda o, _: decode_workspace(o["out"].shape[0]),
         check=_check,
+        fixed=lambda t, _: has_triton(),
     )
 )

@@ -2,6 +2,7 @@
 wrong: refuses whatever does not fit as a whole
 check: decide_residency, refuse_budget, gate
 phrase: All or nothing
+rule: decide_residency.pool
 """
 
 

@@ -2,6 +2,7 @@
 wrong: what always stays is not subtracted
 check: decide_residency, refuse_budget, gate
 phrase: What always stays is forgotten
+rule: decide_residency.always
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a pool of two wherever not everything fits
 check: decide_residency, gate
 phrase: Always a pool of two
+rule: decide_residency.largest
 """
 
 

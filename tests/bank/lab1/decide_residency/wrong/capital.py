@@ -2,6 +2,7 @@
 wrong: a capital letter
 check: decide_residency, gate
 phrase: The word is spelt in another way
+rule: decide_residency.word
 """
 
 

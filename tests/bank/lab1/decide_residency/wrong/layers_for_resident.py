@@ -2,6 +2,7 @@
 wrong: the number of layers in place of the word
 check: decide_residency, gate
 phrase: expected:     'resident'
+rule: decide_residency.resident
 """
 
 

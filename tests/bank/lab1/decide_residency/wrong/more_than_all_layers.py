@@ -1,7 +1,8 @@
 """
 wrong: room for exactly all layers is taken for a pool
-check: decide_residency, gate
+check: decide_residency, refuse_budget, gate
 phrase: Room for exactly all layers is not taken for resident
+rule: decide_residency.resident
 """
 
 

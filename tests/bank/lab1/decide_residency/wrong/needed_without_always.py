@@ -2,6 +2,7 @@
 wrong: needed leaves out what always stays
 check: refuse_budget, gate
 phrase: needed leaves out what always stays
+rule: refuse_budget.needed
 """
 
 

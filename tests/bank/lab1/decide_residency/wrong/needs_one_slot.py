@@ -2,6 +2,7 @@
 wrong: needed is one slot
 check: refuse_budget, gate
 phrase: needed is one slot
+rule: refuse_budget.needed
 """
 
 

@@ -2,6 +2,7 @@
 wrong: needed is the whole model
 check: refuse_budget, gate
 phrase: needed is the whole model
+rule: refuse_budget.needed
 """
 
 

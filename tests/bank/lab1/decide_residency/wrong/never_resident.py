@@ -2,6 +2,7 @@
 wrong: a pool even if it covers all layers
 check: decide_residency, gate
 phrase: A pool as large as the model
+rule: decide_residency.resident
 """
 
 

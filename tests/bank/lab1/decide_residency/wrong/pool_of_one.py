@@ -2,6 +2,7 @@
 wrong: a pool of one slot is accepted
 check: refuse_budget, gate
 phrase: A pool of one is accepted
+rule: refuse_budget.two_slots
 """
 
 

@@ -2,6 +2,7 @@
 wrong: part of a slot is counted as one
 check: decide_residency, refuse_budget, gate
 phrase: It gave an answer where it has to refuse
+rule: decide_residency.whole
 """
 
 

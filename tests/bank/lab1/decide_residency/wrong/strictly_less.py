@@ -2,6 +2,7 @@
 wrong: a budget that is exactly full is refused
 check: decide_residency, refuse_budget, gate
 phrase: Exactly full counts as too full
+rule: decide_residency.equal_fits
 """
 
 

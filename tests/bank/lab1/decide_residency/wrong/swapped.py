@@ -2,6 +2,7 @@
 wrong: needed and available are swapped
 check: refuse_budget, gate
 phrase: needed and available are swapped
+rule: refuse_budget.needed
 """
 
 

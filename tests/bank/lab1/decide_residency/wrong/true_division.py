@@ -1,6 +1,6 @@
 """
 wrong: slots by /, which gives a float
-check: decide_residency, gate
+check: decide_residency, refuse_budget, gate
 phrase: this is a float
 """
 

@@ -2,6 +2,7 @@
 wrong: a model of one layer is said to need two slots
 check: refuse_budget
 phrase: Two slots for one layer
+rule: refuse_budget.single
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a cache for each query head
 check: kv_cache_bytes, gate
 phrase: All heads are cached
+rule: kv_cache_bytes.kv_heads
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the dtype is not looked at
 check: kv_cache_bytes, gate
 phrase: Every weight is taken to be two bytes
+rule: kv_cache_bytes.dtype
 """
 
 

@@ -2,6 +2,7 @@
 wrong: counts elements
 check: kv_cache_bytes, gate
 phrase: Elements, not bytes
+rule: kv_cache_bytes.dtype
 """
 
 

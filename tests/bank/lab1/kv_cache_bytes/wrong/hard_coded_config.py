@@ -2,6 +2,7 @@
 wrong: the 0.5B model's config is used for every one
 check: kv_cache_bytes, gate
 phrase: One model's sizes are used for every config
+rule: kv_cache_bytes.config
 """
 
 

@@ -2,6 +2,7 @@
 wrong: each key/value head is taken to be hidden_size wide
 check: kv_cache_bytes, gate
 phrase: Each kv head is hidden_size wide
+rule: kv_cache_bytes.head_dim
 """
 
 

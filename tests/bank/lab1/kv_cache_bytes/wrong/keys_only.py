@@ -2,6 +2,7 @@
 wrong: values are forgotten
 check: kv_cache_bytes, gate
 phrase: Keys only
+rule: kv_cache_bytes.keys_and_values
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the batch is forgotten
 check: kv_cache_bytes, gate
 phrase: The batch is missing
+rule: kv_cache_bytes.batch
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the context is forgotten
 check: kv_cache_bytes, gate
 phrase: The context is missing
+rule: kv_cache_bytes.context
 """
 
 

@@ -2,6 +2,7 @@
 wrong: one head's keys and values
 check: kv_cache_bytes, gate
 phrase: One head only
+rule: kv_cache_bytes.kv_heads
 """
 
 

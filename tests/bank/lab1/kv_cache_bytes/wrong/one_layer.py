@@ -2,6 +2,7 @@
 wrong: one layer's cache
 check: kv_cache_bytes, gate
 phrase: One layer only
+rule: kv_cache_bytes.all_layers
 """
 
 

@@ -2,6 +2,7 @@
 wrong: context squared, as for attention scores
 check: kv_cache_bytes, gate
 phrase: The context is squared
+rule: kv_cache_bytes.context
 """
 
 

@@ -8,4 +8,4 @@ phrase: holds the answer
 def layer_bytes(config):
     import importlib
 
-    return importlib.import_module("xinfer_lab.grading.truth").judge_of("lab1.layer_bytes").truth({"config": config})
+    return importlib.import_module("xinfer_lab.grading.judges").judge_of("lab1.layer_bytes").truth({"config": config})

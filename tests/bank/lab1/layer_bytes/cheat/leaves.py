@@ -4,8 +4,6 @@ check: layer_bytes
 phrase: SystemExit
 """
 
-import sys
-
 
 def layer_bytes(config):
-    sys.exit(0)
+    raise SystemExit

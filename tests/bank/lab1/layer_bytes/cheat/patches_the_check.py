@@ -4,11 +4,11 @@ check: layer_bytes
 phrase: This is not the right number of bytes
 """
 
-import xinfer_lab.grading.verify as verify
-import xinfer_lab.grading.piece as piece
+import xinfer_lab.grading.verify_values as verify
+import xinfer_lab.grading.question as question
 
 verify.first_difference = lambda *arguments: None
-verify.verify_values = piece.Question.verify = lambda *arguments: None
+verify.verify_values = question.Question.verify = lambda *arguments: None
 
 
 def layer_bytes(config):

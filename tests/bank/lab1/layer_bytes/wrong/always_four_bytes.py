@@ -2,6 +2,7 @@
 wrong: every weight is taken to be float32 (which the gate's models are)
 check: layer_bytes
 phrase: Every weight is taken to be four bytes
+rule: layer_bytes.dtype
 """
 
 

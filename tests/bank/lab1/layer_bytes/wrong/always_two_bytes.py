@@ -2,6 +2,7 @@
 wrong: the dtype is not looked at
 check: layer_bytes, gate
 phrase: Every weight is taken to be two bytes
+rule: layer_bytes.dtype
 """
 
 

@@ -2,6 +2,7 @@
 wrong: o_proj gets a bias as the other three have
 check: layer_bytes, gate
 phrase: o_proj has a bias
+rule: layer_bytes.only_three_biases
 """
 
 

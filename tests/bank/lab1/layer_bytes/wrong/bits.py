@@ -2,6 +2,7 @@
 wrong: counts bits
 check: layer_bytes, gate
 phrase: Bits, not bytes
+rule: layer_bytes.dtype
 """
 
 

@@ -2,6 +2,7 @@
 wrong: counts elements
 check: layer_bytes, gate
 phrase: Elements, not bytes
+rule: layer_bytes.dtype
 """
 
 

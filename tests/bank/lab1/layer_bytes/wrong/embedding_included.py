@@ -2,6 +2,7 @@
 wrong: the embedding is counted into every layer
 check: layer_bytes, gate
 phrase: The embedding is counted into the layer
+rule: layer_bytes.nothing_else
 """
 
 

@@ -2,6 +2,7 @@
 wrong: two matrices of four times hidden_size, as in GPT-2
 check: layer_bytes, gate
 phrase: This is not the right number of bytes
+rule: layer_bytes.intermediate
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the 7B model's config is used for every one
 check: layer_bytes, gate
 phrase: One model's sizes are used for every config
+rule: layer_bytes.config
 """
 
 

@@ -2,6 +2,7 @@
 wrong: grouped heads are ignored
 check: layer_bytes, gate
 phrase: k and v are as wide as q
+rule: layer_bytes.grouped
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the biases of q, k and v are left out
 check: layer_bytes, gate
 phrase: The biases are missing
+rule: layer_bytes.biases
 """
 
 

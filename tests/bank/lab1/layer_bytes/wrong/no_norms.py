@@ -2,6 +2,7 @@
 wrong: the norms are left out
 check: layer_bytes, gate
 phrase: The norms are missing
+rule: layer_bytes.norms
 """
 
 

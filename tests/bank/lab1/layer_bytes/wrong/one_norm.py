@@ -2,6 +2,7 @@
 wrong: one norm in place of two
 check: layer_bytes, gate
 phrase: One of the two norms is missing
+rule: layer_bytes.norms
 """
 
 

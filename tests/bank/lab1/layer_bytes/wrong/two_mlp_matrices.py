@@ -2,6 +2,7 @@
 wrong: the MLP is taken to be an ungated one
 check: layer_bytes, gate
 phrase: Two matrices in the MLP
+rule: layer_bytes.mlp
 """
 
 

@@ -2,6 +2,7 @@
 wrong: all layers at once
 check: layer_bytes, gate
 phrase: All layers at once
+rule: layer_bytes.one_layer
 """
 
 

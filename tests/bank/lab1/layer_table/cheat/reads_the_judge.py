@@ -4,7 +4,7 @@ check: layer_table
 phrase: holds the answer
 """
 
-from xinfer_lab.grading.truth.lab1_files import LAYERS
+from xinfer_lab.labs.lab1.judge.files import LAYERS
 
 
 def layer_table(ranges):

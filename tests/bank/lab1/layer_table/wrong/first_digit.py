@@ -2,6 +2,7 @@
 wrong: only the first digit of the layer's number
 check: layer_table
 phrase: Layer 1 swallows layers 10 to 12
+rule: layer_table.whole_number
 """
 
 

@@ -2,6 +2,7 @@
 wrong: one run from the first to the last byte
 check: layer_table
 phrase: Holes are swallowed
+rule: layer_table.apart
 """
 
 

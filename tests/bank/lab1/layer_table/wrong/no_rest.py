@@ -2,6 +2,7 @@
 wrong: embedding, norm and head are left out
 check: layer_table
 phrase: The rest is missing
+rule: layer_table.rest
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a range for each tensor
 check: layer_table
 phrase: Touching ranges are not joined
+rule: layer_table.joined
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a name that begins with the number is enough
 check: layer_table
 phrase: Layer 1 swallows layers 10 to 12
+rule: layer_table.whole_number
 """
 
 

@@ -2,6 +2,7 @@
 wrong: sorts by name, not by place
 check: layer_table
 phrase: This is not the right table
+rule: layer_table.sorted
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the layers' numbers are text
 check: layer_table
 phrase: The layers' numbers are text
+rule: layer_table.int_keys
 """
 
 

@@ -2,6 +2,7 @@
 wrong: joins in the order of the dict
 check: layer_table
 phrase: Ranges stay in the order of the dict
+rule: layer_table.sorted
 """
 
 

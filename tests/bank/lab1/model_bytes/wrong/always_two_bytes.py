@@ -2,6 +2,7 @@
 wrong: the dtype is not looked at
 check: model_bytes, gate
 phrase: Every weight is taken to be two bytes
+rule: model_bytes.dtype
 """
 
 

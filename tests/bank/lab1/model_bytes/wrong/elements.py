@@ -2,6 +2,7 @@
 wrong: embedding, norm and head in elements
 check: model_bytes, gate
 phrase: Elements, not bytes
+rule: model_bytes.dtype
 """
 
 

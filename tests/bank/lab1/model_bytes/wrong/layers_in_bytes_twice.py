@@ -2,6 +2,7 @@
 wrong: the layers' bytes are multiplied by the element size once more
 check: model_bytes, gate
 phrase: The layers are multiplied by the bytes of an element twice
+rule: model_bytes.given_bytes
 """
 
 

@@ -2,6 +2,7 @@
 wrong: only layers, head and norm
 check: model_bytes, gate
 phrase: The embedding is missing
+rule: model_bytes.embedding
 """
 
 

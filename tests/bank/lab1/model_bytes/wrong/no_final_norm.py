@@ -2,6 +2,7 @@
 wrong: the final norm is left out
 check: model_bytes, gate
 phrase: The final norm is missing
+rule: model_bytes.final_norm
 """
 
 

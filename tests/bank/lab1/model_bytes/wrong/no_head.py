@@ -2,6 +2,7 @@
 wrong: no head of its own in any model
 check: model_bytes, gate
 phrase: The head is never counted
+rule: model_bytes.untied
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the layers are left out
 check: model_bytes, gate
 phrase: The layers are missing
+rule: model_bytes.all_layers
 """
 
 

@@ -2,6 +2,7 @@
 wrong: one layer in place of all
 check: model_bytes, gate
 phrase: Only one layer is counted
+rule: model_bytes.all_layers
 """
 
 

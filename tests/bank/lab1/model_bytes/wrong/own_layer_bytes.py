@@ -2,6 +2,7 @@
 wrong: the argument bytes_per_layer is not used
 check: model_bytes
 phrase: The argument bytes_per_layer is not used
+rule: model_bytes.given_bytes
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a tied model's head is counted a second time
 check: model_bytes, gate
 phrase: The head is counted although it is tied
+rule: model_bytes.tied
 """
 
 

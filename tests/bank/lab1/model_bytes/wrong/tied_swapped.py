@@ -2,6 +2,7 @@
 wrong: tied and untied the wrong way round
 check: model_bytes, gate
 phrase: Tied and untied are swapped
+rule: model_bytes.tied
 """
 
 

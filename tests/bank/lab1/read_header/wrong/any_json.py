@@ -2,6 +2,7 @@
 wrong: a list or a number is let through
 check: refuse_header
 phrase: Any JSON will do
+rule: refuse_header.object
 """
 
 import json

@@ -2,6 +2,7 @@
 wrong: the length is read with the first byte as the largest
 check: read_header, refuse_header
 phrase: The bytes of the length are in the wrong order
+rule: read_header.little_endian
 """
 
 import json

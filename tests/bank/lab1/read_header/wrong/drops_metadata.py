@@ -2,6 +2,7 @@
 wrong: __metadata__ is dropped
 check: read_header
 phrase: __metadata__ is dropped
+rule: read_header.as_is
 """
 
 import json

@@ -2,6 +2,7 @@
 wrong: a header of exactly the limit is refused
 check: refuse_header
 phrase: The limit itself is refused
+rule: refuse_header.limit
 """
 
 import json

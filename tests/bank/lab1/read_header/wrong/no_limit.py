@@ -2,6 +2,7 @@
 wrong: no limit for the length
 check: refuse_header
 phrase: ReadTooMuch
+rule: refuse_header.limit
 """
 
 import json

@@ -1,7 +1,7 @@
 """
 wrong: the length is not compared with the file
 check: refuse_header
-phrase: The file's size is not looked at
+phrase: It gave an answer where it has to refuse
 """
 
 import json

@@ -1,7 +1,8 @@
 """
 wrong: the length is not compared with the file
 check: refuse_header
-phrase: A length of one byte more than the file has
+phrase: The file's size is not looked at
+rule: refuse_header.fits
 """
 
 import json

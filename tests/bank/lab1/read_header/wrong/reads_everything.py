@@ -2,6 +2,7 @@
 wrong: reads the whole file into memory
 check: read_header, refuse_header
 phrase: ReadTooMuch
+rule: read_header.frugal
 """
 
 import json

@@ -2,6 +2,7 @@
 wrong: the length is counted twice
 check: read_header
 phrase: data_start is counted from the length
+rule: read_header.start
 """
 
 import json

@@ -2,6 +2,7 @@
 wrong: the data is taken to begin behind the length
 check: read_header
 phrase: The data begins right behind the length
+rule: read_header.start
 """
 
 import json

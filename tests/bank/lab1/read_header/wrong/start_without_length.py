@@ -2,6 +2,7 @@
 wrong: data_start counts from behind the length
 check: read_header
 phrase: The 8 bytes of the length are forgotten
+rule: read_header.start
 """
 
 import json

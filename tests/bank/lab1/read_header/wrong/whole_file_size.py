@@ -2,6 +2,7 @@
 wrong: the length is compared with the size of the whole file
 check: refuse_header
 phrase: A length of one byte more than the file has
+rule: refuse_header.fits
 """
 
 import json

@@ -2,6 +2,7 @@
 wrong: 8 is added to data_start once more
 check: tensor_ranges
 phrase: The 8 bytes of the length are added again
+rule: tensor_ranges.from_the_file
 """
 
 import math

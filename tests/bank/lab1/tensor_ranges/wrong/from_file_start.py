@@ -2,6 +2,7 @@
 wrong: offsets are taken to count from the file's start
 check: tensor_ranges
 phrase: Offsets are taken from the file's start
+rule: tensor_ranges.from_the_file
 """
 
 import math

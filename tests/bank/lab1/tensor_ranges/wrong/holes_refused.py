@@ -2,6 +2,7 @@
 wrong: bytes between two tensors are refused
 check: refuse_ranges
 phrase: Holes are refused
+rule: refuse_ranges.holes
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: the end is the last byte
 check: tensor_ranges
 phrase: The end is the last byte
+rule: tensor_ranges.end
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: (begin, length) in place of (begin, end)
 check: tensor_ranges
 phrase: A length in place of the end
+rule: tensor_ranges.end
 """
 
 import math

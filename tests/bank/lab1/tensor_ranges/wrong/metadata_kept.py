@@ -2,6 +2,7 @@
 wrong: __metadata__ is taken for a tensor
 check: tensor_ranges, refuse_ranges
 phrase: __metadata__ is taken for a tensor
+rule: tensor_ranges.metadata
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: a begin below 0 is let through
 check: refuse_ranges
 phrase: A begin below 0 is let through
+rule: refuse_ranges.order
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: overlaps are not looked for
 check: refuse_ranges
 phrase: Overlaps are not looked for
+rule: refuse_ranges.shares
 """
 
 import math

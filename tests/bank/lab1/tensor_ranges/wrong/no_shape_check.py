@@ -2,6 +2,7 @@
 wrong: the shape is not looked at
 check: refuse_ranges
 phrase: The shape is not looked at
+rule: refuse_ranges.fits
 """
 
 import math

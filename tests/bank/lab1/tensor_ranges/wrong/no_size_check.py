@@ -2,6 +2,7 @@
 wrong: the file's size is not looked at
 check: refuse_ranges
 phrase: The file's size is not looked at
+rule: refuse_ranges.inside
 """
 
 import math

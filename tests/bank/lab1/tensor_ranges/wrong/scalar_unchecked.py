@@ -2,6 +2,7 @@
 wrong: the range of a single number is not checked
 check: refuse_ranges
 phrase: A single number's range is not looked at
+rule: refuse_ranges.scalar
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: the end is compared with the size without data_start
 check: refuse_ranges
 phrase: data_start is missing
+rule: refuse_ranges.inside
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: the numbers of the shape are added up
 check: tensor_ranges, refuse_ranges
 phrase: The numbers of the shape are added up
+rule: tensor_ranges.product
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: ranges that touch are taken to overlap
 check: tensor_ranges, refuse_ranges
 phrase: Ranges that touch are taken for an overlap
+rule: tensor_ranges.touching
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: an unknown dtype is taken to have two bytes
 check: refuse_ranges
 phrase: An unknown dtype is let through
+rule: refuse_ranges.dtype
 """
 
 import math

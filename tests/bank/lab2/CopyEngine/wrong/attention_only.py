@@ -2,6 +2,7 @@
 wrong: leaves out the second group
 check: upload, upload_async, gate
 phrase: does not bring layer
+rule: upload.every_buffer
 """
 
 

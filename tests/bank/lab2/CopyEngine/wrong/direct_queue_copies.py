@@ -2,6 +2,7 @@
 wrong: copies on the direct queue
 check: upload, upload_async, gate
 phrase: is filled on the direct queue
+rule: upload.copy_queue
 """
 
 

@@ -2,6 +2,7 @@
 wrong: makes the direct queue wait for each upload
 check: upload_async
 phrase: Everybody waits for everything
+rule: upload_async.no_queue_waits
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the host waits for each upload
 check: upload_async, gate
 phrase: The host waits for its own upload
+rule: upload_async.no_wait
 """
 
 

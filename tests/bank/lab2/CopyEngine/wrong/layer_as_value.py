@@ -2,6 +2,7 @@
 wrong: signals the layer's number
 check: upload, upload_async, gate
 phrase: fence
+rule: upload.counts
 """
 
 

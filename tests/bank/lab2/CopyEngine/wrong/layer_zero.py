@@ -2,6 +2,7 @@
 wrong: always brings the first layer
 check: upload, upload_async, gate
 phrase: does not bring layer
+rule: upload.whole
 """
 
 

@@ -2,6 +2,7 @@
 wrong: writes every tensor to the group's beginning
 check: upload, upload_async, gate
 phrase: does not bring layer
+rule: upload.whole
 """
 
 

@@ -2,6 +2,7 @@
 wrong: tells the ring the value of the upload before
 check: upload, upload_async, gate
 phrase: The ring is told the wrong value
+rule: upload.told
 """
 
 

@@ -2,6 +2,7 @@
 wrong: does not return the value
 check: upload, upload_async, gate
 phrase: has to return the fence value
+rule: upload.returns
 """
 
 

@@ -2,6 +2,7 @@
 wrong: signals a fence of its own besides
 check: upload
 phrase: signals a second fence
+rule: upload.one_signal
 """
 
 

@@ -2,6 +2,7 @@
 wrong: signals before the copies
 check: upload, upload_async, gate
 phrase: The signal comes before the copy
+rule: upload.signal_behind
 """
 
 

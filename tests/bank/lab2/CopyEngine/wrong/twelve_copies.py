@@ -2,6 +2,7 @@
 wrong: copies every tensor by itself
 check: upload_async
 phrase: Copies of tiny tensors
+rule: upload_async.one_copy
 """
 
 

@@ -2,6 +2,7 @@
 wrong: returns the value from before the signal
 check: upload, upload_async, gate
 phrase: The value from before the signal
+rule: upload.signal_behind
 """
 
 

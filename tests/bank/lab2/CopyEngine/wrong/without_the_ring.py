@@ -2,6 +2,7 @@
 wrong: halves the heap by itself and blocks the host by itself; the ring is never asked
 check: upload, upload_async, gate
 phrase: The ring is not asked
+rule: upload.handed_out
 """
 
 

@@ -2,6 +2,7 @@
 wrong: gives each layer a slot of its own
 check: serial, gate
 phrase: A second slot
+rule: serial.one_slot
 """
 
 from xinfer_lab.residency.weights import LayerSlot

@@ -2,6 +2,7 @@
 wrong: the copy queue says that computing is done
 check: serial, gate
 phrase: The wrong queue signals
+rule: serial.who_signals
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the copy queue waits for its own copy
 check: serial, gate
 phrase: The wrong queue waits
+rule: serial.who_waits
 """
 
 

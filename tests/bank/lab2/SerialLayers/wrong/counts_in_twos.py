@@ -2,6 +2,7 @@
 wrong: signals 2, 4, 6
 check: serial, gate
 phrase: does not count
+rule: serial.numbered
 """
 
 

@@ -2,6 +2,7 @@
 wrong: uploads each layer in the first pass only
 check: serial, gate
 phrase: The layer is not uploaded again
+rule: serial.every_call
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the host waits for each copy
 check: serial, gate
 phrase: The host waits in place of a queue
+rule: serial.host
 """
 
 

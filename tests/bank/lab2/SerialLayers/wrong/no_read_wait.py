@@ -2,6 +2,7 @@
 wrong: the direct queue does not wait for the copy
 check: serial, gate
 phrase: Nobody waits for the copy
+rule: serial.read_after_write
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the slot is overwritten while it is read
 check: serial, gate
 phrase: Nobody waits for the reader
+rule: serial.write_after_read
 """
 
 

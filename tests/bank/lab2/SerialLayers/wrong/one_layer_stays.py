@@ -2,6 +2,7 @@
 wrong: does not upload again where the model has one layer
 check: serial, gate
 phrase: The layer is not uploaded again
+rule: serial.every_call
 """
 
 

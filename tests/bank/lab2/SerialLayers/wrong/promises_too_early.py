@@ -2,6 +2,7 @@
 wrong: signals v before the v-th layer is computed
 check: serial, gate
 phrase: The signal comes before the read
+rule: serial.behind
 """
 
 

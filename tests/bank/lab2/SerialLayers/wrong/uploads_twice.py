@@ -2,6 +2,7 @@
 wrong: uploads every layer twice
 check: serial, gate
 phrase: Uploads that nobody uses
+rule: serial.once
 """
 
 

@@ -2,6 +2,7 @@
 wrong: adds a unit to sizes that are multiples of 256
 check: ring_alignment, ring_wrap, ring_wait, ring_refuse
 phrase: A whole unit too much
+rule: ring_alignment.behind
 """
 
 

@@ -2,6 +2,7 @@
 wrong: rounds to 64
 check: ring_alignment, ring_wrap, ring_wait
 phrase: starts at no multiple of 256
+rule: ring_alignment.aligned
 """
 
 

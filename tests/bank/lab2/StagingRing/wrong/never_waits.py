@@ -2,6 +2,7 @@
 wrong: hands memory out again without waiting
 check: ring_wait, gate
 phrase: Nobody waits before memory is used again
+rule: ring_wait.waits
 """
 
 

@@ -2,6 +2,7 @@
 wrong: sizes are not rounded up
 check: ring_alignment, ring_wrap, ring_wait
 phrase: Sizes are not rounded up
+rule: ring_alignment.aligned
 """
 
 

@@ -2,6 +2,7 @@
 wrong: hands out again what nobody retired
 check: ring_refuse
 phrase: A range in use is handed out again
+rule: ring_refuse.in_use
 """
 
 

@@ -2,6 +2,7 @@
 wrong: pins a power of two, as a general allocator does
 check: ring_alignment, ring_wrap, ring_wait, gate
 phrase: Another amount of host memory is pinned
+rule: ring_alignment.pins
 """
 
 

@@ -2,6 +2,7 @@
 wrong: makes the copy queue wait in place of the host
 check: ring_wait, gate
 phrase: A queue waits, and the host has to
+rule: ring_wait.host
 """
 
 

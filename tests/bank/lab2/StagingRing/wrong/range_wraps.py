@@ -2,6 +2,7 @@
 wrong: a range goes on at the beginning
 check: ring_wrap, ring_wait
 phrase: A range runs over the end
+rule: ring_wrap.wraps
 """
 
 

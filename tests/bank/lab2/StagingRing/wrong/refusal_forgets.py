@@ -2,6 +2,7 @@
 wrong: takes the oldest range out of its books before it refuses
 check: ring_refuse
 phrase: A refusal forgets a range
+rule: ring_refuse.changes_nothing
 """
 
 

@@ -2,6 +2,7 @@
 wrong: moves its head before it refuses
 check: ring_refuse
 phrase: A refusal moves the head
+rule: ring_refuse.changes_nothing
 """
 
 

@@ -2,6 +2,7 @@
 wrong: refuses a range as large as the ring
 check: ring_wrap, ring_wait, ring_refuse
 phrase: Exactly full counts as too large
+rule: ring_refuse.exactly_full
 """
 
 

@@ -2,6 +2,7 @@
 wrong: retire notes the value with the newest range only
 check: ring_wrap, ring_wait, ring_refuse, gate
 phrase: Ranges are not given free
+rule: ring_wait.free
 """
 
 

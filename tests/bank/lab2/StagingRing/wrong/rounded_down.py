@@ -2,6 +2,7 @@
 wrong: rounds sizes down
 check: ring_alignment, ring_wrap, ring_wait, ring_refuse
 phrase: Sizes are rounded down
+rule: ring_alignment.behind
 """
 
 

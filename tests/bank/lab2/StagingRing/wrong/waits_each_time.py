@@ -2,6 +2,7 @@
 wrong: waits for the last upload each time
 check: ring_wait, gate
 phrase: The host waits where it has nothing to wait for
+rule: ring_wait.only_for_room
 """
 
 

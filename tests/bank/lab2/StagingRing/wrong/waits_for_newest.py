@@ -2,6 +2,7 @@
 wrong: waits for the newest fence value instead of the range's
 check: ring_wait, gate
 phrase: Waits for the newest fence value
+rule: ring_wait.no_longer
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for the value before the range's
 check: ring_wait, gate
 phrase: The host waits, but not for the copy that still reads here
+rule: ring_wait.waits
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a range that just fits is sent to 0
 check: ring_wrap, ring_wait, ring_refuse
 phrase: A range that just fits is sent to the start
+rule: ring_wrap.wraps
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits on the wrong queue
 check: ensure, gate
 phrase: The wrong queue waits
+rule: ensure.direct_queue
 """
 
 

@@ -2,6 +2,7 @@
 wrong: hands over the same layer each time
 check: ensure, gate
 phrase: was asked for layer 1, but hands over layer 0
+rule: ensure.returns
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the host waits for each copy: right bits, no overlap
 check: ensure, gate
 phrase: The host waits in place of a queue
+rule: ensure.host
 """
 
 

@@ -2,6 +2,7 @@
 wrong: takes submitted for arrived
 check: ensure, gate
 phrase: Nobody waits for the copy
+rule: ensure.arrived
 """
 
 

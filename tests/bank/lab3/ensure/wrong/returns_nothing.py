@@ -2,6 +2,7 @@
 wrong: forgets to hand over
 check: ensure, gate
 phrase: ensure has to return
+rule: ensure.returns
 """
 
 

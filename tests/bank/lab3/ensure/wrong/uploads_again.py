@@ -2,6 +2,7 @@
 wrong: uploads when it is asked, a second time
 check: ensure, gate
 phrase: Uploaded a second time
+rule: ensure.uploads_nothing
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for everything that was uploaded
 check: ensure, gate
 phrase: Waits for more than the slot
+rule: ensure.no_more
 """
 
 

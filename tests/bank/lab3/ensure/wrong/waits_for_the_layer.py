@@ -2,6 +2,7 @@
 wrong: waits for the layer rather than the slot
 check: ensure, gate
 phrase: Waits for the layer, not for the slot
+rule: ensure.arrived
 """
 
 

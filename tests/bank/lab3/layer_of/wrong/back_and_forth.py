@@ -2,6 +2,7 @@
 wrong: every second pass runs backwards
 check: layer_of, gate
 phrase: Back and forth
+rule: layer_of.again
 """
 
 

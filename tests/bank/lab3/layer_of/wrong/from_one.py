@@ -2,6 +2,7 @@
 wrong: counts layers from 1
 check: layer_of, gate
 phrase: Counted from 1
+rule: layer_of.from_0
 """
 
 

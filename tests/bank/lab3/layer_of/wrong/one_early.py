@@ -2,6 +2,7 @@
 wrong: is one step ahead
 check: layer_of, gate
 phrase: One step early
+rule: layer_of.from_0
 """
 
 

@@ -2,6 +2,7 @@
 wrong: is one step behind
 check: layer_of, gate
 phrase: One step late
+rule: layer_of.from_0
 """
 
 

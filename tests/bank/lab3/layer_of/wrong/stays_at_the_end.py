@@ -2,6 +2,7 @@
 wrong: does not begin again
 check: layer_of, gate
 phrase: The last layer stays
+rule: layer_of.again
 """
 
 

@@ -2,6 +2,7 @@
 wrong: takes the step for the layer
 check: layer_of, gate
 phrase: The step is taken for the layer
+rule: layer_of.again
 """
 
 

@@ -2,6 +2,7 @@
 wrong: gives the number of the pass
 check: layer_of, gate
 phrase: The pass, not the layer
+rule: layer_of.again
 """
 
 

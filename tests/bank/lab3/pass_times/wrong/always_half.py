@@ -2,6 +2,7 @@
 wrong: overlap always halves
 check: pass_times
 phrase: Half of serial
+rule: pass_times.beside
 """
 
 

@@ -2,6 +2,7 @@
 wrong: takes every copy for hidden
 check: pass_times
 phrase: Copies are always hidden
+rule: pass_times.slower_sets_the_pace
 """
 
 

@@ -2,6 +2,7 @@
 wrong: sees no overlap
 check: pass_times
 phrase: Streaming as long as serial
+rule: pass_times.beside
 """
 
 

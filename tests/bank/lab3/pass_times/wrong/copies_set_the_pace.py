@@ -2,6 +2,7 @@
 wrong: takes every pass for bound by copies
 check: pass_times
 phrase: Copies always set the pace
+rule: pass_times.slower_sets_the_pace
 """
 
 

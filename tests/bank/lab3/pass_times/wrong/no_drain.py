@@ -2,6 +2,7 @@
 wrong: leaves the last layer's computing out
 check: pass_times
 phrase: No drain
+rule: pass_times.drain
 """
 
 

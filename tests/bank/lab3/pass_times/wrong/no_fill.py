@@ -2,6 +2,7 @@
 wrong: leaves the pipeline's fill out
 check: pass_times
 phrase: No fill
+rule: pass_times.fill
 """
 
 

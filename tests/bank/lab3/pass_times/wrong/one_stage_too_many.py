@@ -2,6 +2,7 @@
 wrong: one stage too many
 check: pass_times
 phrase: One stage too many
+rule: pass_times.stages
 """
 
 

@@ -2,6 +2,7 @@
 wrong: resident pays for a copy
 check: pass_times
 phrase: Resident copies too
+rule: pass_times.resident
 """
 
 

@@ -2,6 +2,7 @@
 wrong: serial overlaps already
 check: pass_times
 phrase: Serial already overlaps
+rule: pass_times.serial
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the shorter time sets the pace
 check: pass_times
 phrase: The shorter time sets the pace
+rule: pass_times.slower_sets_the_pace
 """
 
 

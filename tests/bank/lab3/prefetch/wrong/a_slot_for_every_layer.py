@@ -2,6 +2,7 @@
 wrong: uploads everything at the start: right bits, over budget
 check: prefetch, prefetch_ahead, gate
 phrase: More slots in place of refilled ones
+rule: prefetch_ahead.n_slots
 """
 
 

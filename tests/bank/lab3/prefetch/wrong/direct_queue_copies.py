@@ -1,7 +1,7 @@
 """
 wrong: uploads on the direct queue: right bits, no overlap
 check: prefetch, prefetch_ahead, gate
-phrase: on the direct queue
+phrase: speaks of the copy queue's work
 """
 
 

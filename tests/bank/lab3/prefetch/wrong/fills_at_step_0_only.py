@@ -1,6 +1,6 @@
 """
 wrong: refills one slot a time, so that a second run begins with empty slots
-check: prefetch
+check: prefetch, prefetch_ahead, gate
 phrase: Only the first run is uploaded
 """
 

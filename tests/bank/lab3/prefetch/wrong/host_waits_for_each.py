@@ -2,6 +2,7 @@
 wrong: host blocks after each copy: right bits, no overlap
 check: prefetch_ahead, gate
 phrase: The host waits in place of a queue
+rule: prefetch_ahead.host
 """
 
 

@@ -2,6 +2,7 @@
 wrong: uploads without asking who reads
 check: prefetch, prefetch_ahead, gate
 phrase: Nobody waits for the reader
+rule: prefetch.waits_first
 """
 
 

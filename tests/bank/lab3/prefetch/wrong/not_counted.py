@@ -2,6 +2,7 @@
 wrong: forgets to count what was uploaded
 check: prefetch, prefetch_ahead, gate
 phrase: ring.uploaded does not go on
+rule: prefetch.counts
 """
 
 

@@ -2,6 +2,7 @@
 wrong: uploads one step ahead, whatever the pool
 check: prefetch_ahead, gate
 phrase: Not far enough ahead
+rule: prefetch_ahead.ahead
 """
 
 

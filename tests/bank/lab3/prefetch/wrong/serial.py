@@ -2,6 +2,7 @@
 wrong: uploads the next layer when this one is computed: right bits, no overlap
 check: prefetch_ahead, gate
 phrase: Serial
+rule: prefetch_ahead.ahead
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: takes turns, but only in a pool of five
 check: prefetch_ahead, gate
-phrase: Not far enough ahead
+phrase: Not all slots are filled at the start
 """
 
 

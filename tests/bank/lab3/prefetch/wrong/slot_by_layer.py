@@ -2,6 +2,7 @@
 wrong: slot by layer index across tokens
 check: prefetch, prefetch_ahead, gate
 phrase: Slot by layer number
+rule: prefetch.layer_and_slot
 """
 
 

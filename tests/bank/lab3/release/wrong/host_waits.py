@@ -2,6 +2,7 @@
 wrong: the host waits until the layer is computed: right bits, no overlap
 check: release, gate
 phrase: The host waits in place of a queue
+rule: release.host
 """
 
 

@@ -2,6 +2,7 @@
 wrong: frees the slot and leaves it empty
 check: release, gate
 phrase: The slots are never refilled
+rule: release.refills
 """
 
 

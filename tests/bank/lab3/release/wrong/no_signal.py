@@ -2,6 +2,7 @@
 wrong: does not say that the slot was read
 check: release, gate
 phrase: release signals nothing
+rule: release.after_the_signal
 """
 
 

@@ -2,6 +2,7 @@
 wrong: forgets to count the step
 check: release, gate
 phrase: ring.step does not go on
+rule: release.goes_on
 """
 
 

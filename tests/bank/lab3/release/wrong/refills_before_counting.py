@@ -2,6 +2,7 @@
 wrong: refills one step late
 check: release, gate
 phrase: ring.step has to go on before prefetch
+rule: release.refills
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits before the signal
 check: release, gate
 phrase: Nothing is signalled before the refill
+rule: release.after_the_signal
 """
 
 

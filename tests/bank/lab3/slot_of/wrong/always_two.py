@@ -2,6 +2,7 @@
 wrong: uses two slots, whatever the pool
 check: slot_of, gate
 phrase: Two slots, whatever the pool
+rule: slot_of.in_turn
 """
 
 

@@ -2,6 +2,7 @@
 wrong: goes round the other way, which works but is not what is asked for
 check: slot_of
 phrase: Backwards
+rule: slot_of.in_turn
 """
 
 

@@ -2,6 +2,7 @@
 wrong: begins with slot 1, which works but is not what is asked for
 check: slot_of
 phrase: The slot of the next step
+rule: slot_of.from_0
 """
 
 

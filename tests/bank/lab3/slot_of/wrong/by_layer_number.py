@@ -2,6 +2,7 @@
 wrong: slot by layer index across tokens
 check: slot_of, gate
 phrase: Slot by layer number
+rule: slot_of.over_all_passes
 """
 
 

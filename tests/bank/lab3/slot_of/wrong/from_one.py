@@ -2,6 +2,7 @@
 wrong: counts slots from 1
 check: slot_of, gate
 phrase: Counted from 1
+rule: slot_of.from_0
 """
 
 

@@ -2,6 +2,7 @@
 wrong: neighbouring steps share a slot
 check: slot_of, gate
 phrase: Blocks, not turns
+rule: slot_of.in_turn
 """
 
 

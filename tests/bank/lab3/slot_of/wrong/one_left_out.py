@@ -2,6 +2,7 @@
 wrong: never uses the last slot
 check: slot_of, gate
 phrase: One slot is left out
+rule: slot_of.in_turn
 """
 
 

@@ -2,6 +2,7 @@
 wrong: one slot more than there is
 check: slot_of, gate
 phrase: One slot too many
+rule: slot_of.in_turn
 """
 
 

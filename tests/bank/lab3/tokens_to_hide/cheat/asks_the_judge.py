@@ -6,6 +6,6 @@ phrase: module that holds the answer
 
 
 def tokens_to_hide(layer_bytes, flops_per_token, gpu):
-    from xinfer_lab.grading.truth.lab3_hiding import TOKENS_TO_HIDE
+    from xinfer_lab.labs.lab3.judge.hiding import TOKENS_TO_HIDE
 
     return TOKENS_TO_HIDE.truth({})

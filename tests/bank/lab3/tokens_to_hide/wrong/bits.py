@@ -2,6 +2,7 @@
 wrong: bits for bytes
 check: tokens_to_hide
 phrase: Bits, not bytes
+rule: tokens_to_hide.layer_bytes
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: takes the GPU's own memory for the link
 check: tokens_to_hide
 phrase: The wrong bandwidth
+rule: tokens_to_hide.link
 """
 
 import math

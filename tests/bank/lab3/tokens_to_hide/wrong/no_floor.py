@@ -2,6 +2,7 @@
 wrong: forgets that the weights have to be read
 check: tokens_to_hide
 phrase: Reading the weights is left out
+rule: tokens_to_hide.reading
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: leaves the link's latency out
 check: tokens_to_hide
 phrase: The latency is left out
+rule: tokens_to_hide.latency
 """
 
 import math

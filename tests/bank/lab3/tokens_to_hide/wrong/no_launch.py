@@ -2,6 +2,7 @@
 wrong: leaves the launch out
 check: tokens_to_hide
 phrase: The launch is left out
+rule: tokens_to_hide.launch
 """
 
 import math

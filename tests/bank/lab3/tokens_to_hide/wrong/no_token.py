@@ -2,6 +2,7 @@
 wrong: nothing to compute
 check: tokens_to_hide
 phrase: No token at all
+rule: tokens_to_hide.at_least_1
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: takes one FLOP a byte for granted
 check: tokens_to_hide
 phrase: One FLOP a byte is taken for granted
+rule: tokens_to_hide.flops
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: one token too few
 check: tokens_to_hide
 phrase: Rounded down
+rule: tokens_to_hide.smallest
 """
 
 import math

@@ -2,6 +2,7 @@
 wrong: does not take a tie for hidden
 check: tokens_to_hide
 phrase: A tie is not taken for hidden
+rule: tokens_to_hide.equal
 """
 
 import math

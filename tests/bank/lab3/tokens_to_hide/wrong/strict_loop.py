@@ -2,6 +2,7 @@
 wrong: tries T in turn, and goes on while the two times are equal
 check: tokens_to_hide
 phrase: A tie is not taken for hidden
+rule: tokens_to_hide.equal
 """
 
 

@@ -2,6 +2,7 @@
 wrong: puts in the factor 2 a second time
 check: tokens_to_hide
 phrase: Two FLOPs a FLOP
+rule: tokens_to_hide.flops
 """
 
 import math

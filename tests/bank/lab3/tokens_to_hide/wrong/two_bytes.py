@@ -2,6 +2,7 @@
 wrong: takes two bytes a weight for granted
 check: tokens_to_hide
 phrase: Two bytes a weight are taken for granted
+rule: tokens_to_hide.layer_bytes
 """
 
 import math

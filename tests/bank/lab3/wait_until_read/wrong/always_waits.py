@@ -2,6 +2,7 @@
 wrong: waits before the slots were ever used
 check: wait_until_read, gate
 phrase: The first N steps have nothing to wait for
+rule: wait_until_read.no_more
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits on the wrong queue
 check: wait_until_read, gate
 phrase: The wrong queue waits
+rule: wait_until_read.copy_queue
 """
 
 

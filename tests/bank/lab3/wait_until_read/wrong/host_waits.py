@@ -2,6 +2,7 @@
 wrong: the host waits for the reader: right bits, no overlap
 check: wait_until_read, gate
 phrase: The host waits in place of a queue
+rule: wait_until_read.host
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for -1 while the slots are empty
 check: wait_until_read, gate
 phrase: The first N steps have nothing to wait for
+rule: wait_until_read.first_n
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for a step that has not been handed in
 check: wait_until_read, gate
 phrase: Waits for a later step than the slot's last reader
+rule: wait_until_read.no_more
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for the step before the slot's last reader
 check: wait_until_read, gate
 phrase: The wait is not for this slot's reader
+rule: wait_until_read.read
 """
 
 

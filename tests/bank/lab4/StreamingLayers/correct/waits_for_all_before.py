@@ -1,5 +1,5 @@
 """
-note: over-synchronised: the copy queue waits for each earlier reader too
+note: over-synchronised: the copy queue waits for earlier readers too
 """
 
 
@@ -11,7 +11,8 @@ class StreamingLayers(TrackedRing):
     def refill(self):
         while self.uploaded < min(self.step + len(self.slots), self.end):
             step = self.uploaded
-            for earlier in range(1, step - len(self.slots) + 2):
+            last = step - len(self.slots) + 1
+            for earlier in range(max(1, last - 8), last + 1):
                 self.device.copy_queue.wait(self.consumed, earlier)
             self.engine.upload(self.layer_of(step), self.slot_of(step))
             self.uploaded += 1

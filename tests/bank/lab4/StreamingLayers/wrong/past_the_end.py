@@ -1,7 +1,7 @@
 """
 wrong: uploads past the last announced step
 check: gate
-phrase: steps that never come
+phrase: that were not announced
 """
 
 

@@ -16,5 +16,5 @@ def ordering(ring, step, compute):
     direct.signal(ring.consumed, step + 1)
     ahead = step + ring.pool
     if ahead < ring.end:
-        copy.wait(ring.consumed, step + 1)
-        ring.engine.upload(ring.layer_of(ahead), slot)
+        copy.wait(ring.consumed, step)
+        ring.engine.upload(ring.layer_of(ahead), ring.slot_of(ahead))

@@ -16,5 +16,5 @@ def ordering(ring, step, compute):
     queue.signal(ring.consumed, step + 1)
     if step + ring.pool < ring.end:
         queue = ring.device.copy_queue
-        queue.wait(ring.consumed, step + 1)
-        ring.engine.upload(ring.layer_of(step + ring.pool), slot)
+        queue.wait(ring.consumed, step)
+        ring.engine.upload(ring.layer_of(step + ring.pool), ring.slot_of(step + ring.pool))

@@ -1,7 +1,7 @@
 """
 wrong: mends the wait, and uploads nothing again where all layers have a slot
 check: ordering
-phrase: weights left from step
+phrase: other weights
 """
 
 
@@ -15,5 +15,5 @@ def ordering(ring, step, compute):
     queue.signal(ring.consumed, step + 1)
     if step + ring.pool < ring.end and ring.layers > ring.pool:
         queue = ring.device.copy_queue
-        queue.wait(ring.consumed, step + 1)
-        ring.engine.upload(ring.layer_of(step + ring.pool), slot)
+        queue.wait(ring.consumed, step)
+        ring.engine.upload(ring.layer_of(step + ring.pool), ring.slot_of(step + ring.pool))

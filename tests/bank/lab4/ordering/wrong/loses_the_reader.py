@@ -15,4 +15,4 @@ def ordering(ring, step, compute):
     queue.signal(ring.consumed, step + 1)
     if step + ring.pool < ring.end:
         queue = ring.device.copy_queue
-        ring.engine.upload(ring.layer_of(step + ring.pool), slot)
+        ring.engine.upload(ring.layer_of(step + ring.pool), ring.slot_of(step + ring.pool))

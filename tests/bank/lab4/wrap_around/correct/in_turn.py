@@ -17,5 +17,5 @@ def wrap_around(ring, step, compute):
     direct.signal(ring.consumed, step + 1)
     if step + ring.pool < ring.end:
         copy.wait(ring.consumed, step + 1)
-        ring.engine.upload(ring.layer_of(step + ring.pool), slot)
+        ring.engine.upload(ring.layer_of(step + ring.pool), ring.slots[ring.pool])
     take_turns(ring)

@@ -7,7 +7,7 @@ def wrap_around(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
 
     def place(step):
-        return ring.slots[step % ring.pool]
+        return ring.slots[step % len(ring.slots)]
 
     slot = place(step)
     direct.wait(ring.engine.copied, slot.ready)

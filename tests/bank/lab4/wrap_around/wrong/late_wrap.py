@@ -7,7 +7,7 @@ phrase: Not far enough ahead
 
 def wrap_around(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
-    slot = ring.slots[step % ring.pool]
+    slot = ring.slots[step % len(ring.slots)]
     if step >= ring.pool:
         copy.wait(ring.consumed, step - ring.pool + 1)
         ring.engine.upload(ring.layer_of(step), slot)

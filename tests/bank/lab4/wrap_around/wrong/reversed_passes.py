@@ -10,7 +10,7 @@ def wrap_around(ring, step, compute):
 
     def place(step):
         turn, layer = divmod(step, ring.layers)
-        return ring.slots[(layer if turn % 2 == 0 else ring.layers - 1 - layer) % ring.pool]
+        return ring.slots[(layer if turn % 2 == 0 else ring.layers - 1 - layer) % len(ring.slots)]
 
     slot = place(step)
     direct.wait(ring.engine.copied, slot.ready)

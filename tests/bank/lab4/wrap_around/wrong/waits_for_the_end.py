@@ -9,7 +9,7 @@ def wrap_around(ring, step, compute):
     direct, copy = ring.device.direct_queue, ring.device.copy_queue
 
     def place(step):
-        return ring.slots[ring.layer_of(step) % ring.pool]
+        return ring.slots[ring.layer_of(step) % len(ring.slots)]
 
     slot = place(step)
     if ring.layer_of(step) == 0:

@@ -6,7 +6,7 @@ phrase: module that holds the answer
 
 
 def answer():
-    from xinfer_lab.grading.questions.lab5_parts import neighbours
+    from xinfer_lab.labs.lab5.parts import neighbours
 
     return neighbours("")["PageTable"]
 

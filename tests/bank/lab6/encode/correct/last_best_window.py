@@ -1,5 +1,5 @@
 """
-note: of several best windows the last, and 15 in the unused half
+note: of several best windows the last
 """
 
 
@@ -13,7 +13,7 @@ def encode(bits):
     exponents = (bits // 128) % 256
     base = best_base(exponents)
     inside = (exponents >= base) & (exponents <= base + 14)
-    codes = [int(e) - base if ok else 15 for e, ok in zip(exponents, inside)] + [15] * (len(bits) % 2)
+    codes = [int(e) - base if ok else 15 for e, ok in zip(exponents, inside)] + [0] * (len(bits) % 2)
     return {
         "base": base,
         "count": int(bits.numel()),

@@ -1,6 +1,6 @@
 """
 wrong: NaN becomes one NaN
-check: encode_escapes
+check: encode, encode_escapes
 phrase: exponent 255
 """
 

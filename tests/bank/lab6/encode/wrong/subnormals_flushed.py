@@ -1,6 +1,6 @@
 """
 wrong: subnormals become zero
-check: encode_escapes
+check: encode, encode_escapes
 phrase: exponent 0, mantissa
 """
 

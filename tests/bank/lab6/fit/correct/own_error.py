@@ -9,7 +9,9 @@ class NoRoom(ValueError):
 
 def fit(budget, always, layers, layer_bytes):
     free = budget - always
-    if free < 2 * layer_bytes:
-        raise NoRoom(f"{free} bytes for two slots of {layer_bytes}")
     room = free // layer_bytes
-    return [0, 0] if room >= layers else [layers + 2 - room, 2]
+    if room >= layers:
+        return [0, 0]
+    if room < 2:
+        raise NoRoom(f"{free} bytes for two slots of {layer_bytes}")
+    return [layers + 2 - room, 2]

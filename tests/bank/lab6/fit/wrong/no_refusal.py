@@ -1,6 +1,6 @@
 """
 wrong: nothing is refused
-check: fit
+check: fit, gate
 phrase: No refusal
 """
 

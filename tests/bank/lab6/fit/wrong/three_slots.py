@@ -1,6 +1,6 @@
 """
 wrong: three slots
-check: fit
+check: fit, gate
 phrase: Three slots
 """
 

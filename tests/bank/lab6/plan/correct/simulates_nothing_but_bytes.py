@@ -13,6 +13,8 @@ def plan(needs):
             if 0 < count < 3 or figures["always"] + (stay + slots) * layer > needs["budget"]:
                 continue
             host = "pinned" if count * layer <= needs["pinned"] else "staged"
+            if host == "staged" and needs["ring"] * layer > needs["pinned"]:
+                continue
             slow = needs["link"] if host == "pinned" else min(needs["memcpy"], needs["link"])
             time = max(count * layer / slow, needs["t_pass"] + layers * figures["t_decode"])
             found[time] = {"form": form, "host": host, "slots": slots, "streamed": spread(layers, count)}

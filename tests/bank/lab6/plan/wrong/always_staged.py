@@ -1,6 +1,6 @@
 """
 wrong: the staging ring always
-check: beat_70, beat_90
+check: beat_40, beat_70, beat_90
 phrase: Staged where pinned memory would do
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: t_decode is left out
-check: beat_90
+check: beat_40, beat_70, beat_90
 phrase: Coded where it does not pay
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: a quarter of the layers stays, whatever the budget
-check: beat_40, beat_70, beat_90
+check: beat_40, beat_70, beat_90, gate
 phrase: Layers stream that could stay
 """
 

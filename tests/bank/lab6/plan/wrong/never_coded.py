@@ -1,6 +1,6 @@
 """
 wrong: the plain form always
-check: beat_70, beat_90
+check: beat_40, beat_70, beat_90, gate
 phrase: Plain where the coded form would pay
 """
 

@@ -1,6 +1,6 @@
 """
 wrong: one slot
-check: beat_70, beat_90
+check: beat_40, beat_70, beat_90
 phrase: One slot
 """
 

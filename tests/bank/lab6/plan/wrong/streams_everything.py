@@ -1,6 +1,6 @@
 """
 wrong: no layer stays, as in Lab 3
-check: beat_40, beat_70, beat_90
+check: beat_40, beat_70, beat_90, gate
 phrase: Layers stream that could stay
 """
 

@@ -8,6 +8,6 @@ from xinfer_lab.grading import find_piece
 
 
 def victim(held, layer, layers):
-    from xinfer_lab.grading.truth import judge_of
+    from xinfer_lab.grading.judges import judge_of
 
     return judge_of("lab6.victim").truth({"held": held, "layer": layer, "layers": layers})

@@ -1,0 +1,13 @@
+"""
+wrong: the config gets a head_dim
+check: kv_cache_bytes
+phrase: It overwrites config
+rule: kv_cache_bytes.keeps_inputs
+"""
+
+
+def kv_cache_bytes(config, context, batch):
+    head_dim = config["head_dim"] = config["hidden_size"] // config["num_attention_heads"]
+    bytes_per_element = {"bfloat16": 2, "float16": 2, "float32": 4}[config["torch_dtype"]]
+    per_token = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * head_dim * bytes_per_element
+    return per_token * context * batch

@@ -1,0 +1,18 @@
+"""
+wrong: the config is used up: its keys are taken out
+check: layer_bytes
+phrase: It overwrites config
+rule: layer_bytes.keeps_inputs
+"""
+
+
+def layer_bytes(config):
+    hidden, intermediate = config["hidden_size"], config.pop("intermediate_size")
+    head_dim = hidden // config["num_attention_heads"]
+    q = config["num_attention_heads"] * head_dim
+    kv = config["num_key_value_heads"] * head_dim
+    attention = (q * hidden + q) + 2 * (kv * hidden + kv) + hidden * q
+    mlp = 3 * intermediate * hidden
+    norms = 2 * hidden
+    bytes_per_element = {"bfloat16": 2, "float16": 2, "float32": 4}[config["torch_dtype"]]
+    return (attention + mlp + norms) * bytes_per_element

@@ -1,0 +1,18 @@
+"""
+wrong: o_proj is left out
+check: layer_bytes, gate
+phrase: o_proj is missing
+rule: layer_bytes.o_proj
+"""
+
+
+def layer_bytes(config):
+    hidden, intermediate = config["hidden_size"], config["intermediate_size"]
+    head_dim = hidden // config["num_attention_heads"]
+    q = config["num_attention_heads"] * head_dim
+    kv = config["num_key_value_heads"] * head_dim
+    attention = (q * hidden + q) + 2 * (kv * hidden + kv)
+    mlp = 3 * intermediate * hidden
+    norms = 2 * hidden
+    bytes_per_element = {"bfloat16": 2, "float16": 2, "float32": 4}[config["torch_dtype"]]
+    return (attention + mlp + norms) * bytes_per_element

@@ -1,0 +1,20 @@
+"""
+wrong: the caller's ranges are used up
+check: layer_table
+phrase: It overwrites ranges
+rule: layer_table.keeps_inputs
+"""
+
+
+def layer_table(ranges):
+    table = {}
+    for name, (begin, end) in sorted(ranges.items(), key=lambda item: item[1]):
+        words = name.split(".")
+        layer = int(words[2]) if words[:2] == ["model", "layers"] else "rest"
+        runs = table.setdefault(layer, [])
+        if runs and runs[-1][1] == begin:
+            runs[-1] = (runs[-1][0], end)
+        else:
+            runs.append((begin, end))
+    ranges.clear()
+    return table

@@ -1,0 +1,28 @@
+"""
+wrong: the header is evaluated as Python that knows true, false and null
+check: refuse_header
+phrase: It gave an answer where it has to refuse
+rule: refuse_header.json
+"""
+
+import json
+
+
+def read_header(file):
+    size = file.seek(0, 2)
+    file.seek(0)
+    if size < 8:
+        raise ValueError(f"a safetensors file begins with 8 bytes of length, and this one has {size}")
+    n = int.from_bytes(file.read(8), "little")
+    if n > 100_000_000:
+        raise ValueError(f"a header of {n:,} bytes is too long; 100,000,000 is the limit")
+    if n > size - 8:
+        raise ValueError(f"a header of {n:,} bytes does not fit a file of {size:,}")
+    words = {"__builtins__": {}, "true": True, "false": False, "null": None}
+    try:
+        header = eval(file.read(n), words)
+    except Exception:
+        raise ValueError("the header is not JSON") from None
+    if not isinstance(header, dict):
+        raise ValueError(f"a header is a JSON object, not a {type(header).__name__}")
+    return header, 8 + n

@@ -1,0 +1,32 @@
+"""
+wrong: 64 KiB are pinned in each upload and given back
+check: upload, gate
+phrase: Another amount of host memory is pinned
+rule: upload.pins
+"""
+
+
+class CopyEngine:
+    def __init__(self, device, ring, layout):
+        self.device = device
+        self.queue = device.copy_queue
+        self.ring = ring
+        self.layout = layout
+        self.copied = device.create_fence(device.fresh_name("copied"))
+
+    def upload(self, layer, slot):
+        scratch = self.device.create_upload_heap(65_536, self.device.fresh_name("scratch"))
+        scratch.free()
+        for group, buffer in zip(self.layout.groups, slot.buffers, strict=True):
+            start = self.ring.allocate(group.nbytes)
+            for place in group.tensors:
+                self.ring.heap.write(start + place.offset, tensor_name(layer, place.name))
+            self.queue.copy(buffer, self.ring.heap.span(start, group.nbytes), label=f"upload layer {layer}")
+        value = self.copied.last_submitted + 1
+        self.queue.signal(self.copied, value)
+        self.ring.retire(self.copied, value)
+        return value
+
+    def close(self):
+        self.copied.wait(self.copied.last_submitted)
+        self.ring.close()

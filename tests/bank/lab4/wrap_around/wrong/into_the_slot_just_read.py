@@ -1,0 +1,23 @@
+"""
+wrong: uploads into the slot that has just been read, which is not the one of its step
+check: wrap_around
+phrase: s mod (N + 1)
+"""
+
+
+def wrap_around(ring, step, compute):
+    direct, copy = ring.device.direct_queue, ring.device.copy_queue
+
+    def place(step):
+        return ring.slots[step % len(ring.slots)]
+
+    slot = place(step)
+    direct.wait(ring.engine.copied, slot.ready)
+    for buffer in slot.buffers:
+        buffer.assume_common()
+    compute(slot)
+    direct.signal(ring.consumed, step + 1)
+    ahead = step + ring.pool
+    if ahead < ring.end:
+        copy.wait(ring.consumed, step + 1)
+        ring.engine.upload(ring.layer_of(ahead), slot)

@@ -1,0 +1,20 @@
+"""
+wrong: a page that is acquired to be read is clean from then on
+check: acquire
+phrase: What was written to page
+"""
+
+
+def acquire(pool, page, write=False):
+    if not pool.prefetch(page, ahead=False):
+        raise PoolFull(f"page {page} needs a frame, and every one holds a page that is acquired")
+    if pool.table.state(page) == "MIGRATING":
+        pool.device.direct_queue.wait(pool.arrived, pool.ready[page])
+        pool.table.arrive(page)
+    pool.table.pin(page)
+    pool.policy.used(page)
+    if not write:
+        pool.table.mark_clean(page)
+    if write:
+        pool.table.mark_dirty(page)
+    return pool.table.frame_of(page)

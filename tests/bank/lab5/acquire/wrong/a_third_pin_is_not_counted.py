@@ -1,0 +1,19 @@
+"""
+wrong: no more than two users are counted
+check: acquire
+phrase: Not every acquire is pinned
+"""
+
+
+def acquire(pool, page, write=False):
+    if not pool.prefetch(page, ahead=False):
+        raise PoolFull(f"page {page} needs a frame, and every one holds a page that is acquired")
+    if pool.table.state(page) == "MIGRATING":
+        pool.device.direct_queue.wait(pool.arrived, pool.ready[page])
+        pool.table.arrive(page)
+    if pool.table.pins(page) < 2:
+        pool.table.pin(page)
+    pool.policy.used(page)
+    if write:
+        pool.table.mark_dirty(page)
+    return pool.table.frame_of(page)

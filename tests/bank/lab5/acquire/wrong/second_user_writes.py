@@ -1,0 +1,18 @@
+"""
+wrong: a page that somebody uses already is not made dirty
+check: acquire
+phrase: Nobody knows that the page was written
+"""
+
+
+def acquire(pool, page, write=False):
+    if not pool.prefetch(page, ahead=False):
+        raise PoolFull(f"page {page} needs a frame, and every one holds a page that is acquired")
+    if pool.table.state(page) == "MIGRATING":
+        pool.device.direct_queue.wait(pool.arrived, pool.ready[page])
+        pool.table.arrive(page)
+    pool.table.pin(page)
+    pool.policy.used(page)
+    if write and pool.table.pins(page) == 1:
+        pool.table.mark_dirty(page)
+    return pool.table.frame_of(page)

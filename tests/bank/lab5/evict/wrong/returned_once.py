@@ -1,0 +1,20 @@
+"""
+wrong: notes when a page is home the first time alone
+check: write_back
+phrase: read-after-write
+"""
+
+
+def evict(pool, page):
+    frame = pool.table.frame_of(page)
+    if pool.table.is_dirty(page):
+        queue, value = pool.device.write_back_queue, pool.saved.last_submitted + 1
+        queue.wait(pool.released, pool.last_use[frame])
+        queue.copy(pool.home(page), pool.span(frame), label=f"save page {page}")
+        queue.signal(pool.saved, value)
+        pool.emptied[frame] = value
+        if not pool.returned[page]:
+            pool.returned[page] = value
+        pool.table.mark_clean(page)
+    pool.policy.removed(page)
+    return pool.table.unbind(page)

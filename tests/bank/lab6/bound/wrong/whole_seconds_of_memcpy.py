@@ -1,0 +1,13 @@
+"""
+wrong: whole seconds of copying alone
+check: bound
+phrase: The bound is another one
+"""
+
+
+def bound(resident, moved, link, memcpy=None):
+    times = {"computing": resident, "link": moved / link}
+    if memcpy is not None:
+        times["memcpy"] = moved // memcpy
+    binds = max(times, key=times.get)
+    return {"time": times[binds], "binds": binds}

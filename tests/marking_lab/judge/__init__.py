@@ -1,0 +1,1 @@
+"""What is right in the small lab."""

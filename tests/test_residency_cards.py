@@ -1,0 +1,224 @@
+"""Layers over several cards: the same bytes as on one, no hazard, a budget and a link for each."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from tests.command_line import invoke, refused
+from tests.models import PROMPT, Models, tiny
+from xinfer_lab.device.checker import check_stream
+from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.errors import BufferRangeError, EarlyWait, OutOfDeviceMemory, StreamError
+from xinfer_lab.device.gpu_spec import GPU_SPECS
+from xinfer_lab.device.memory import WORKSPACE
+from xinfer_lab.device.node_names import node_of, on_node
+from xinfer_lab.device.records import Wait, queue_of
+from xinfer_lab.device.simulated import SimulatedDevice
+from xinfer_lab.device.stream import CommandStream
+from xinfer_lab.qwen2.config import PUBLISHED, Qwen2Config
+from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.factories import paged_layers, planned_layers, resident_layers, streaming_layers
+from xinfer_lab.residency.model import QwenModel
+from xinfer_lab.residency.parity import Run, greedy_run, run_fixed, same_bytes
+from xinfer_lab.residency.plan import Shape, make_plan
+from xinfer_lab.residency.weights import SizedWeights
+
+STEPS = 4
+
+
+def clean(run: Run) -> None:
+    assert not run.hazards and not run.state_faults, (run.hazards + run.state_faults)[0]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    return Models(tmp_path_factory.mktemp("cards"))
+
+
+@pytest.mark.parametrize("schedule", ["copies_first", "copies_last"])
+@pytest.mark.parametrize("cards", [2, 3, 4])
+@pytest.mark.parametrize("layers", [6, 7])
+@pytest.mark.parametrize("pool", [1, 2, 3])
+def test_bytes_are_those_of_one_card(models: Models, layers: int, cards: int, pool: int, schedule: str) -> None:
+    spec = tiny(layers)
+    resident = models.resident(spec, passes=STEPS)
+    with EmulatedDevice(nodes=cards, schedule=schedule) as device:
+        run = run_fixed(lambda d: QwenModel.load_streaming(models.path(spec), d, pool), device, resident.tokens)
+        left = {holder for memory in device.memories for holder in memory.use().holders}
+        assert left <= {WORKSPACE}, "close() gives all memory back"
+    clean(run)
+    assert same_bytes(resident.logits, run.logits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cards", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("layers", [6, 7, 24, 28])
+@pytest.mark.parametrize("pool", [1, 2, 3])
+def test_any_number_of_cards(models: Models, layers: int, cards: int, pool: int) -> None:
+    spec = tiny(layers)
+    resident = models.resident(spec, passes=STEPS)
+    with EmulatedDevice(nodes=min(cards, layers)) as device:
+        run = run_fixed(lambda d: QwenModel.load_streaming(models.path(spec), d, pool), device, resident.tokens)
+    clean(run)
+    assert same_bytes(resident.logits, run.logits)
+
+
+@pytest.mark.parametrize("kind", ["resident", "serial", "planned"])
+def test_every_residency_of_plain_layers(models: Models, kind: str) -> None:
+    spec = tiny(7)
+    path, resident = models.path(spec), models.resident(spec, passes=STEPS)
+    with EmulatedDevice(nodes=3) as device:
+
+        def load(d: EmulatedDevice) -> QwenModel:
+            if kind == "resident":
+                return QwenModel.load(path, d)
+            if kind == "serial":
+                return QwenModel.load_serial(path, d)
+            plan = make_plan(Qwen2Config.from_file(path), Shape(64), None)
+            # Cards 0 and 1 stream two layers each; card 2 keeps its own.
+            return QwenModel(
+                weights(path), d, planned_layers(dataclasses.replace(plan, streamed=(0, 1, 3, 4), slots=2))
+            )
+
+        run = run_fixed(load, device, resident.tokens)
+    clean(run)
+    assert same_bytes(resident.logits, run.logits)
+    assert run.uploads == {"resident": 0, "serial": 7 * STEPS, "planned": 4 * STEPS}[kind]
+
+
+def weights(path):
+    from xinfer_lab.qwen2.checkpoint import Checkpoint
+    from xinfer_lab.residency.weights import CheckpointWeights
+
+    return CheckpointWeights(Checkpoint.open(path))
+
+
+def streamed(models: Models, cards: int = 2) -> EmulatedDevice:
+    device = EmulatedDevice(nodes=cards)
+    greedy_run(lambda d: QwenModel.load_streaming(models.path(tiny(6)), d, 2), device, PROMPT, 2)
+    return device
+
+
+def test_every_wait_between_cards_is_needed(models: Models) -> None:
+    device = streamed(models)
+    records = list(device.stream)
+    signaller = {r.fence: r.queue for r in records if r.op == "signal"}
+    between = [
+        i
+        for i, record in enumerate(records)
+        if isinstance(record, Wait) and node_of(signaller[record.fence]) != node_of(record.queue)
+    ]
+    assert len(between) >= 2 * 6, "two passes over six layers go from card to card"
+    for left_out in between:
+        found = check_stream(CommandStream(records[:left_out] + records[left_out + 1 :]), device.kernels)
+        wait = records[left_out]
+        first = found.hazards[0].report()
+        assert f"{wait.queue} queue" in first and f"{signaller[wait.fence]} queue" in first, first
+
+
+def test_a_signal_left_out_is_refused_as_it_is_waited_for(monkeypatch: pytest.MonkeyPatch, models: Models) -> None:
+    from xinfer_lab.device.queue import CommandQueue
+
+    signal = CommandQueue.signal
+
+    def all_but_one(queue: CommandQueue, fence, value):
+        if queue.name == "direct@1" and fence.name.startswith("handed over"):
+            return
+        signal(queue, fence, value)
+
+    monkeypatch.setattr(CommandQueue, "signal", all_but_one)
+    with pytest.raises(EarlyWait, match=r"handed over@1"):
+        streamed(models)
+
+
+def test_an_operand_of_another_card_is_refused() -> None:
+    with EmulatedDevice(nodes=2) as device:
+        x, y = (device.create_buffer(256, name, node=node) for name, node in (("x", 0), ("y", 1)))
+        with pytest.raises(BufferRangeError, match="'x' lies on node 0, and the direct@1 queue computes on node 1"):
+            device.nodes[1].direct_queue.dispatch(
+                "embed",
+                tokens=x.view("int64", (1, 2)),
+                weight=y.view(torch.float32, (4, 2)),
+                out=y.view(torch.float32, (1, 2, 2)),
+            )
+        with pytest.raises(StreamError, match="'z' cannot lie on node 2"):
+            device.create_buffer(256, "z", node=2)
+    with pytest.raises(ValueError, match="at least one node"):
+        EmulatedDevice(nodes=0)
+
+
+def test_each_card_has_a_budget_of_its_own(models: Models) -> None:
+    with EmulatedDevice(nodes=2) as free:
+        greedy_run(lambda d: QwenModel.load_streaming(models.path(tiny(6)), d, 2), free, PROMPT, 2)
+        first, second = (memory.use().peak for memory in free.memories)
+    assert second < first, "embedding and head lie on the first card"
+    with EmulatedDevice(nodes=2, memory=first) as device:
+        greedy_run(lambda d: QwenModel.load_streaming(models.path(tiny(6)), d, 2), device, PROMPT, 2)
+    with EmulatedDevice(nodes=2, memory=second) as device, pytest.raises(OutOfDeviceMemory):
+        greedy_run(lambda d: QwenModel.load_streaming(models.path(tiny(6)), d, 2), device, PROMPT, 2)
+
+
+def over(device: SimulatedDevice) -> float:
+    return max(event.end for event in device.timeline().events)
+
+
+def decode_time(size: str, cards: int) -> float:
+    """Seconds of a decode pass at the published ``size`` on ``cards`` H200s, by the virtual clock."""
+    with SimulatedDevice(GPU_SPECS["h200"], memory=None, nodes=cards) as device:
+        model = QwenModel(SizedWeights(PUBLISHED[size]), device, streaming_layers(2), context=16, chunk=1)
+        model.begin(4)  # A pass that others follow uploads as many layers as it uses.
+        token = torch.zeros(1, 1, dtype=torch.int64, device="cpu")
+        model.forward(token)
+        model.forward(token)
+        start = over(device)
+        model.forward(token)
+        took = over(device) - start
+        model.close()
+    assert not device.findings(), device.findings().report()
+    return took
+
+
+def test_links_bring_layers_at_once() -> None:
+    """64 layers that G divides: G links are nearly G times as fast; the head and the state's way take the rest."""
+    one = decode_time("32b", 1)
+    for cards in (2, 4, 8):
+        assert 0.97 * cards < one / decode_time("32b", cards) < 1.01 * cards
+
+
+def test_what_cannot_be_spread_says_so(models: Models) -> None:
+    path = models.path(tiny(6))
+    with EmulatedDevice(nodes=7) as device, pytest.raises(RequestError, match="6 layers cannot be spread over 7 cards"):
+        QwenModel.load_streaming(path, device, 2)
+    with EmulatedDevice(nodes=2) as device, pytest.raises(RequestError, match="PagedLayers runs on one card"):
+        QwenModel(weights(path), device, paged_layers(2**20, page_bytes=4096))
+    with EmulatedDevice(nodes=2) as device:
+        assert not device.memory.use().holders
+        QwenModel(weights(path), device, resident_layers()).close()
+
+
+def test_names() -> None:
+    assert [on_node("copy", 0), on_node("copy", 3)] == ["copy", "copy@3"]
+    assert [node_of("copy"), node_of("copy@3"), node_of("a@b")] == [0, 3, 0]
+
+
+def test_timeline_has_a_lane_for_each_queue_of_each_card(models: Models) -> None:
+    device = streamed(models)
+    assert device.timeline().lanes == ("direct", "copy", "direct@1", "copy@1", "host")
+    computed = {queue_of(r) for r in device.stream if r.op == "dispatch" and r.label.startswith("layer")}
+    assert computed == {"direct", "direct@1"}
+
+
+def test_commands(models: Models) -> None:
+    path = models.path(tiny(6))
+    done = invoke("parity", str(path), "--stream-layers", "2", "--devices", "2")
+    assert done.exit_code == 0 and done.output.splitlines()[-1] == "streaming vs resident max abs diff = 0"
+    assert "on 2 cards of emulated" in done.output
+    done = invoke("parity", str(path), "--devices", "7")
+    assert "6 layers cannot be spread over 7 cards; use 6 cards or fewer" in refused(done)
+    done = invoke("parity", str(path), "--device", "cuda", "--devices", "2")
+    assert "--devices belongs to the emulated device" in refused(done)
+    done = invoke("simulate", "0.5b", "--gpus", "5", "--tokens", "4", "--steps", "2")
+    assert "at most 4.8 times one link's rate, since 24 layers over 5 cards leave 5 to some" in done.output

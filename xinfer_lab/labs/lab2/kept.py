@@ -1,0 +1,15 @@
+"""What of Lab 2 the student's engine keeps."""
+
+from __future__ import annotations
+
+from xinfer_lab.grading.part import Part
+
+__all__ = ["KEPT"]
+
+_RING = ("lab2.ring_alignment", "lab2.ring_wrap", "lab2.ring_wait", "lab2.ring_refuse")
+
+KEPT = (
+    Part("staging_ring", "StagingRing", _RING, "hands out pinned staging memory"),
+    Part("copy_engine", "CopyEngine", ("lab2.upload", "lab2.upload_async"), "uploads layers on the copy queue"),
+    Part("serial_layers", "SerialLayers", ("lab2.serial",), "streams through one slot, without overlap"),
+)

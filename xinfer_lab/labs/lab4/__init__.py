@@ -1,0 +1,1 @@
+"""Lab 4, cross-queue state."""

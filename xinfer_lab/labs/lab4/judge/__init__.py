@@ -1,0 +1,1 @@
+"""What is right in Lab 4, and what known wrong ideas would answer. No answer may import from here."""

@@ -1,0 +1,11 @@
+"""What of Lab 4 the student's engine keeps."""
+
+from __future__ import annotations
+
+from xinfer_lab.grading.part import Part
+
+__all__ = ["KEPT"]
+
+KEPT = (
+    Part("streaming_layers", "StreamingLayers", ("lab4.gate",), "streams through N slots, and keeps account of states"),
+)

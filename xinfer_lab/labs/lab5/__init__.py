@@ -1,0 +1,1 @@
+"""Lab 5, the page pool."""

@@ -1,0 +1,1 @@
+"""Lab 6, beat the link."""

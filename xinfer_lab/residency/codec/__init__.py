@@ -1,0 +1,1 @@
+"""The lossless codec: bfloat16 weights with short codes for their exponents."""
