@@ -324,11 +324,9 @@ def test_who_takes_every_worker_along_is_reported_and_nobody_else_suffers(
         changed.setattr(running, "mark_job", ends_its_worker)
         progress, outcomes = course.mark(workers, students=("student-0", "student-1"), again=True)
     assert progress == Progress(done=1, failed=1)
-    assert [outcome.trouble for outcome in outcomes if outcome.trouble] == [
-        "the process that marked it came to an end 3 times"
-    ]
+    assert [outcome.trouble for outcome in outcomes if outcome.trouble] == ["the process that marked it ended 3 times"]
     assert {score or 0 for score in course.scores("student-1").values()} == {0}, "no earlier score is kept"
-    assert "came to an end 3 times" in said(course.marked("student-1"), "check-double")
+    assert "ended 3 times" in said(course.marked("student-1"), "check-double")
     assert course.statuses("student-1")["double"] == "not marked"
     assert course.scores("student-0") == FULL
     assert course.mark(worker)[0] == Progress(kept=2, done=1)

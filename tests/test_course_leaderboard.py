@@ -46,7 +46,7 @@ class Fake:
         self.asked.append((notebook, check.seed))
         score = self.scores.get(notebook)
         line = f"Within budget.\n{RaceLine(check.seed, score or 0.0, '0' * 16)}"
-        report = Report(RACE, score is not None, line if score is not None else "It did not come to an end.")
+        report = Report(RACE, score is not None, line if score is not None else "It took too long and was stopped.")
         verdict = type("V", (), {"report": report})()
         return type("M", (), {"verdicts": (verdict,)})()
 
@@ -63,7 +63,7 @@ def test_the_best_comes_first_and_who_has_no_line_is_told_why_at_the_end() -> No
     marker = Fake({"ada": 0.9, "ben": 0.95})
     entries = rank(find_lab(ROOT, LAB), {"ada": "ada", "cy": "cy", "ben": "ben"}, {}, 3, marker)  # type: ignore[dict-item, arg-type]
     assert [entry.name for entry in entries] == ["ben", "ada", "cy"]
-    assert "no line: It did not come to an end." in table(entries)
+    assert "no line: It took too long and was stopped." in table(entries)
     assert {seed for _, seed in marker.asked} == {3}
 
 

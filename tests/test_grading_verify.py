@@ -122,7 +122,7 @@ def test_a_refusal_with_other_figures_is_told_both() -> None:
     ("kind", "words"),
     [
         ("NotImplementedError", "not filled in yet"),
-        ("AnswerTimeout", "did not come to an end"),
+        ("AnswerTimeout", "took too long"),
         ("DeniedModule", "holds the answer"),
     ],
 )

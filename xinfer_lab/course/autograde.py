@@ -128,7 +128,7 @@ class _Run:
         self._tries: dict[str, int] = {}
         self._held: dict[str, tuple[Job, Marked]] = {}
         self.broken = 0
-        """How many markings did not come to an end, through no fault of what was handed in."""
+        """How many markings broke off, through no fault of what was handed in."""
 
     def go(self, students: Sequence[str]) -> None:
         """Mark ``students``; returns when all are stored."""
@@ -162,7 +162,7 @@ class _Run:
         except Killed as error:
             why = f"{error} ({MOST_TRIES} times; this is the machine's fault, see its memory)"
         except self._workers.lost:
-            why = f"the process that marked it came to an end {MOST_TRIES} times"
+            why = f"the process that marked it ended {MOST_TRIES} times"
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
         if self._tries[job.student] < MOST_TRIES:

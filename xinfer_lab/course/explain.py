@@ -11,7 +11,7 @@ from xinfer_lab.course.steps import Run, defined_names
 from xinfer_lab.course.supervised import Ended
 from xinfer_lab.course.transplant import Origin
 from xinfer_lab.course.verdict import Status
-from xinfer_lab.grading.report import Report
+from xinfer_lab.grading.report import TOO_LONG, Report
 
 __all__ = ["explain_end", "explain_lack", "status_of_end"]
 
@@ -28,7 +28,7 @@ def explain_end(check: Check, ended: Ended) -> tuple[Status, Report]:
         headline = "It was not marked: the time for this notebook was up."
         hint = "Leave out cells that wait, or compute for long: what a cell takes counts for the whole notebook."
     elif status is Status.TIMED_OUT:
-        headline, hint = "It was stopped: it does not come to an end.", "Look for a loop whose end is never reached."
+        headline, hint = TOO_LONG
     else:
         headline = "It ended the process that ran it."
         hint = "Leave out what ends Python (exit, os._exit), starts processes, or fills the memory."

@@ -188,7 +188,7 @@ class _Cells:
             except BaseException as raised:
                 error = raised
         if isinstance(error, KeyboardInterrupt):
-            error = AnswerTimeout(f"the cell did not come to an end within {self._cpu:g} s")
+            error = AnswerTimeout(f"the cell had not ended after {self._cpu:g} s")
         return {"printed": page.text, "error": None if error is None else _told(error)}
 
     def evaluate(self, expression: str) -> tuple[object, dict[str, Any] | None]:

@@ -188,11 +188,11 @@ class Supervised:
         if usage.processes > limits.processes:
             return Ended("processes", f"it started more than {limits.processes} processes")
         if spent > cpu:
-            return Ended("cpu", f"it did not come to an end within {cpu:g} s of processor time")
+            return Ended("cpu", f"it had not ended after {cpu:g} s of processor time")
         if idle > limits.idle:
             return Ended("idle", f"it waited for more than {limits.idle:g} s without doing anything")
         if wall > limits.wall:
-            return Ended("wall", f"it did not come to an end within {limits.wall:g} s")
+            return Ended("wall", f"it had not ended after {limits.wall:g} s")
         return None
 
     def _read_lines(self, pipe: IO[bytes]) -> None:

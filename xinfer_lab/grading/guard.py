@@ -83,7 +83,7 @@ class time_limit:
         if self._interrupts > PAUSES:
             sys.settrace(self._tracer)  # who set another one could not clean up
         if self._over and isinstance(error, KeyboardInterrupt):
-            stopped = AnswerTimeout(f"stopped after {self._cpu_seconds:g} s: the answer does not come to an end")
+            stopped = AnswerTimeout(f"stopped after {self._cpu_seconds:g} s: the answer took too long")
             raise stopped.with_traceback(trace) from None
 
     def _watch(self) -> None:

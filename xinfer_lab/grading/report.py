@@ -8,8 +8,13 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-__all__ = ["Drawing", "Misconception", "Report", "folded"]
+__all__ = ["TOO_LONG", "Drawing", "Misconception", "Report", "folded"]
 
+TOO_LONG = (
+    "It took too long and was stopped.",
+    "Look for a loop that never ends, or for work that is done over and over.",
+)
+"""What is said of an answer whose time is up, and where to look: whether it would ever have ended, nobody knows."""
 
 WIDTH = 64
 """Characters of a line of a report's text, labels aside: with them it fits a notebook in a window of 800 pixels, where

@@ -11,7 +11,7 @@ from typing import Any
 from xinfer_lab.grading.differences import Difference, equal, first_difference
 from xinfer_lab.grading.envelope import Raised, read_line, read_outcomes, read_raised
 from xinfer_lab.grading.piece import CHANGED, Case
-from xinfer_lab.grading.report import Misconception, Report
+from xinfer_lab.grading.report import TOO_LONG, Misconception, Report
 from xinfer_lab.grading.values import BadData, Value, decode, shown
 
 __all__ = [
@@ -213,9 +213,7 @@ def _did_not_answer(truth: Value, outcome: Outcome) -> Difference:
                 "", "", "", "It is not filled in yet.", "Write your code in place of the line that raises."
             )
         case "AnswerTimeout":
-            hint = "Look for a loop whose end is never reached."
-            message = outcome.broke.message if outcome.broke else ""
-            return Difference("", expected, message, "It did not come to an end.", hint)
+            return Difference("", expected, outcome.broke.message if outcome.broke else "", *TOO_LONG)
         case "NotAllowed":
             return Difference("", "", str(outcome), "It uses a module that no answer may use.", None)
     hint = "Write this part with Python alone; the module is closed while the piece is graded."

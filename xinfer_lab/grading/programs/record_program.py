@@ -100,7 +100,7 @@ class _Recorder(EmulatedDevice):
 
     def submit(self, *records: Record) -> torch.Tensor | None:
         if len(self.stream) + len(records) > MAX_RECORDS:
-            raise AnswerTimeout(f"stopped after {MAX_RECORDS:,} commands: the answer does not come to an end")
+            raise AnswerTimeout(f"stopped after {MAX_RECORDS:,} commands: no answer needs as many")
         return super().submit(*records)
 
 

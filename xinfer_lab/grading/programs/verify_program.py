@@ -21,7 +21,7 @@ from xinfer_lab.grading.programs.calls import read_calls
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.model_case import ModelCase, ProgramCase
 from xinfer_lab.grading.programs.run_rules import Rule
-from xinfer_lab.grading.report import Drawing, Misconception, Report
+from xinfer_lab.grading.report import TOO_LONG, Drawing, Misconception, Report
 from xinfer_lab.grading.values import BadData, Value
 
 __all__ = ["Named", "ProgramJudge", "first_fault", "read_evidence", "verify_program"]
@@ -189,7 +189,7 @@ def _first_fault(rules: Sequence[Rule], evidence: Evidence) -> Fault | None:
 
 _RAISED = {
     "NotImplementedError": ("It is not filled in yet.", "Replace the line that raises it."),
-    "AnswerTimeout": ("It did not come to an end.", "Look for a loop whose end is never reached."),
+    "AnswerTimeout": TOO_LONG,
     "NotAllowed": ("It uses a module that no answer may use.", ""),
     "DeniedModule": (
         "It uses a module that holds the answer.",

@@ -1,7 +1,7 @@
 """
 wrong: never ends
 check: layer_bytes
-phrase: did not come to an end
+phrase: took too long
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: never returns
 check: ring_alignment, ring_wrap, ring_wait, ring_refuse
-phrase: It did not come to an end
+phrase: took too long
 """
 
 

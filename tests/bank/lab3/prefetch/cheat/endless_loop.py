@@ -1,7 +1,7 @@
 """
 wrong: never ends
 check: prefetch, prefetch_ahead, gate
-phrase: It did not come to an end
+phrase: took too long
 """
 
 

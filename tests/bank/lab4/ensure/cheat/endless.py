@@ -1,7 +1,7 @@
 """
 wrong: never comes back
 check: ensure_fence
-phrase: come to an end
+phrase: took too long
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: searches until it finds one
 check: clock_pins
-phrase: It did not come to an end
+phrase: took too long
 """
 
 

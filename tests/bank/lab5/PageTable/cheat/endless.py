@@ -1,7 +1,7 @@
 """
-wrong: never comes to an end
+wrong: never ends
 check: table
-phrase: It did not come to an end
+phrase: took too long
 """
 
 

@@ -1,7 +1,7 @@
 """
 wrong: waits for a better idea
 check: best_hits
-phrase: It did not come to an end
+phrase: took too long
 """
 
 

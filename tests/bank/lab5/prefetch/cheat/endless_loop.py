@@ -1,7 +1,7 @@
 """
 wrong: never ends
 check: prefetch, gate
-phrase: It did not come to an end
+phrase: took too long
 """
 
 

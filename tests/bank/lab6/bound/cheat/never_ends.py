@@ -1,7 +1,7 @@
 """
 wrong: looks for the bound without end
 check: bound
-phrase: It did not come to an end
+phrase: took too long
 """
 
 
