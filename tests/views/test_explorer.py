@@ -1,6 +1,7 @@
 """Knobs and the stepper, as the kernel knows them; tests/browser tries the same in JupyterLab."""
 
 import re
+import sys
 
 import pytest
 
@@ -31,10 +32,10 @@ def test_numbers_make_a_slider_and_anything_else_a_list_each_with_its_label():
     explorer = explore(lambda **_: "x", a=Knob("tokens", [1, 16384]), b=Knob("GPU", ["x"]), c=Knob("ratio", [0.5, 1.0]),
                        d=Knob("ensure", [("wait",), ()], names=["wait", "nothing"]))  # fmt: skip
     assert explorer.controls == [
-        {"label": "tokens", "kind": "slider", "options": ["1", "16,384"]},
-        {"label": "GPU", "kind": "list", "options": ["x"]},
-        {"label": "ratio", "kind": "slider", "options": ["0.5", "1"]},
-        {"label": "ensure", "kind": "list", "options": ["wait", "nothing"]},
+        {"label": "tokens", "kind": "slider", "options": ["1", "16,384"], "plays": False},
+        {"label": "GPU", "kind": "list", "options": ["x"], "plays": False},
+        {"label": "ratio", "kind": "slider", "options": ["0.5", "1"], "plays": False},
+        {"label": "ensure", "kind": "list", "options": ["wait", "nothing"], "plays": False},
     ]
 
 
@@ -49,16 +50,34 @@ def test_what_the_function_raises_is_shown_and_the_next_question_is_answered():
     assert ask(explorer, 2, [0])["html"] == "<p>1</p>"
 
 
-def test_without_a_kernel_the_first_picture_stays():
+def test_a_notebook_stores_the_picture_and_no_widget():
+    data = explore(lambda n: PICTURE, n=Knob("n < 2", [1]))._repr_mimebundle_()
+    assert set(data) == {"text/html", "text/plain"} and 'alt="what it shows"' in data["text/html"]
+    assert "Run this cell to turn its knobs: n &lt; 2." in data["text/html"]
+
+
+def test_where_each_output_is_a_page_of_its_own_the_widget_is_there_too(monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.colab", type(sys)("google.colab"))
     found = explore(lambda n: PICTURE, n=Knob("n", [1]))._repr_mimebundle_()
     data = found[0] if isinstance(found, tuple) else found
     assert "application/vnd.jupyter.widget-view+json" in data and 'alt="what it shows"' in data["text/html"]
 
 
+def test_another_picture_than_the_first_may_be_stored():
+    explorer = explore(lambda n: f"shows {n}", n=Knob("n", [0, 1, 2], stored=2))
+    assert explorer.answer["html"] == "<p>shows 0</p>" and "<p>shows 2</p>" in explorer._repr_mimebundle_()["text/html"]
+
+
 @pytest.mark.parametrize(
     "wrong",
-    [{"options": []}, {"options": [1], "start": 2}, {"options": [1], "names": []}],
-    ids=["none", "start", "names"],
+    [
+        {"options": []},
+        {"options": [1], "start": 2},
+        {"options": [1], "stored": 2},
+        {"options": [1], "names": []},
+        {"options": ["a"], "plays": True},
+    ],
+    ids=["none", "start", "stored", "names", "plays"],
 )
 def test_a_knob_that_cannot_be_turned_is_refused(wrong):
     with pytest.raises(ValueError, match="the knob 'k'"):
@@ -70,8 +89,10 @@ def test_each_command_is_shown_with_the_timeline_and_the_slots_of_that_moment():
     explorer = step_through(example.stream, example.timeline, title="Four layers")
     (control,) = explorer.controls
     spoken = [said(record) for record in example.stream if said(record)]
-    assert control["options"] == [str(n + 1) for n in range(len(spoken))] and explorer.chosen == [len(spoken) - 1]
-    seen = [ask(explorer, n, [n])["html"] for n in range(len(spoken))]
+    assert control["options"] == [str(n) for n in range(len(spoken) + 1)] and control["plays"]
+    assert explorer.chosen == [0] and "Nothing was submitted yet." in explorer.answer["html"]
+    assert f"Command {len(spoken)} of {len(spoken)}" in explorer._repr_mimebundle_()["text/html"]
+    seen = [ask(explorer, n, [n + 1])["html"] for n in range(len(spoken))]
     assert all(f"Command {n + 1} of {len(spoken)}" in html for n, html in enumerate(seen))
     bars = [len(moment(example.stream, example.timeline, n, title="t")[0].table) for n in range(len(example.stream))]
     assert bars == sorted(bars) and bars[-1] == len(example.timeline.events)

@@ -47,7 +47,8 @@ def said(record: Record) -> str:
 
 
 def moment(stream: CommandStream, timeline: Timeline, record: int, *, title: str) -> tuple[Picture, Picture]:
-    """The timeline with what was submitted up to ``record`` (an index), on the whole run's axis, and the slots then."""
+    """The timeline with what was submitted up to ``record`` (an index, -1 for nothing), on the whole run's axis, and the
+    slots then."""
     begun = replace(
         timeline,
         events=tuple(event for event in timeline.events if event.record <= record),
@@ -55,7 +56,8 @@ def moment(stream: CommandStream, timeline: Timeline, record: int, *, title: str
         memory=(),
     )
     slot, length = slots_of(stream), timeline.duration
-    words = f"{sentence(title)} {sentence(said(stream.records[record]) or f'Record {record}')} "
+    done = said(stream.records[record]) if record >= 0 else "nothing is submitted yet"
+    words = f"{sentence(title)} {sentence(done or f'Record {record}')} "
     words += describe(begun, hazards=(), budget=None, length=length)
     svg = draw_panels(
         [Panel(begun, slot)], title=title, subtitle=headline(begun), alt=words, start=0.0, end=length, width=960,
@@ -72,8 +74,9 @@ def step_through(
     """A slider over the commands of ``stream`` from record ``first`` up to ``last`` (the end if None), in the order
     in which the program submitted them; ``timeline`` says when each ran.
 
-    The arrow keys go one command on or back. It begins with the last command, so that the picture without a kernel
-    shows the whole run. Raises ValueError where there is no command to show.
+    It begins before the first command and plays; the picture without a kernel shows the whole run. The arrow keys go
+    one command on or back, Home and End to either end, the space bar plays. Raises ValueError where there is no command
+    to show.
     """
     places: Sequence[int] = [
         index
@@ -84,8 +87,10 @@ def step_through(
         raise ValueError(f"the stream has no command from record {first} on")
 
     def show(command: int) -> list[HasHtml | str]:
+        if not command:
+            return ["Nothing was submitted yet.", *moment(stream, timeline, places[0] - 1, title=title)]
         record = places[command - 1]
         words = f"Command {command} of {len(places)} (record {record}): {said(stream.records[record])}."
         return [words, *moment(stream, timeline, record, title=title)]
 
-    return explore(show, command=Knob("command", range(1, len(places) + 1), start=len(places)))
+    return explore(show, command=Knob("command", range(len(places) + 1), stored=len(places), plays=True))
