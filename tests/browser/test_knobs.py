@@ -1,4 +1,4 @@
-"""Knobs and the stepper in JupyterLab: by keyboard, after a restart, in a notebook opened again, in an exported page."""
+"""Knobs and the stepper in JupyterLab: by keyboard, after a restart, in a notebook opened again, as a page."""
 
 import json
 import re

@@ -47,7 +47,7 @@ def said(record: Record) -> str:
 
 
 def moment(stream: CommandStream, timeline: Timeline, record: int, *, title: str) -> tuple[Picture, Picture]:
-    """The timeline with what was submitted up to ``record`` (an index, -1 for nothing), on the whole run's axis, and the
+    """The timeline with what was submitted up to ``record`` (an index; -1 for nothing) on the whole run's axis, and the
     slots then."""
     begun = replace(
         timeline,
