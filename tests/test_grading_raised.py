@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import deque
 from decimal import Decimal
@@ -155,3 +156,25 @@ def test_arguments_that_an_answer_overwrites_are_told_by_name() -> None:
     judge = Judge(lambda inputs: 3, "Right.")
     report = verify_values(ASKED.name, judge, cases, data)
     assert not report.passed and "overwrites x" in report.headline
+
+
+def test_a_thread_that_was_there_before_may_sleep_and_one_of_the_answers_may_not() -> None:
+    told: list[str] = []
+    begin, done = threading.Event(), threading.Event()
+
+    def kernels_own() -> None:
+        begin.wait()
+        time.sleep(0)
+        done.set()
+
+    before = threading.Thread(target=kernels_own)
+    before.start()
+    with on_sleep(kernels_own, lambda: told.append("slept")):
+        begin.set()
+        done.wait()
+        assert told == []
+        own = threading.Thread(target=lambda: time.sleep(0))
+        own.start()
+        own.join()
+    before.join()
+    assert told == ["slept"]

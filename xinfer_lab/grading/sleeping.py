@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,12 +17,15 @@ def on_sleep(answer: object, tell: Callable[[], object]) -> Iterator[None]:
     """While the block runs, ``tell()`` is called before each `time.sleep`, whatever name ``answer`` has for it.
 
     Python tells of a sleep only from 3.13 on, by an audit event, so the function is exchanged: in its module, and
-    where the cells of the answer have imported it by name.
+    where the cells of the answer have imported it by name. Threads that are there already do not count: a notebook's
+    kernel has one that sleeps and looks, again and again, whether its server is alive.
     """
     sleep = time.sleep
+    others = {*threading.enumerate()} - {threading.current_thread()}
 
     def told(seconds: float, /) -> None:
-        tell()
+        if threading.current_thread() not in others:
+            tell()
         sleep(seconds)
 
     places: list[dict[str, Any]] = [vars(time), *_namespaces(answer)]
