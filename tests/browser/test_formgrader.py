@@ -160,6 +160,7 @@ def test_a_person_can_grade_there(grading: Grading, watch: Open) -> None:
     watched = watch(grading.origin)
     page = watched.page
     grading.open(page, "right")
+    page.wait_for_load_state("networkidle")  # a score typed before its grade has come is not saved
     score = page.locator("input.score").last
     with page.expect_response(lambda response: response.request.method == "PUT") as saved:
         score.fill("2")
