@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.engines import keep_lab, written
+from tests.engines import keep_lab, names_of, written
 from tests.models import Models, tiny
+from xinfer_lab.course.sandbox import open_sandbox
+from xinfer_lab.device.device import Device
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.errors import DeviceError
+from xinfer_lab.device.records import Copy
 from xinfer_lab.engine.assemble import Engine
 from xinfer_lab.engine.loading import PartError, asked_by
 from xinfer_lab.engine.parts import find_parts, kept_parts
-from xinfer_lab.grading.keep import VARIABLE, keep
+from xinfer_lab.engine.use import my_layer_bytes, with_my_parts
+from xinfer_lab.grading.keep import FOLDER, VARIABLE, keep
+from xinfer_lab.grading.rooms import LABS, allowed_in
+from xinfer_lab.labs.lab3.given.ring import SlotRing
 from xinfer_lab.qwen2 import Checkpoint
+from xinfer_lab.qwen2.layout import layer_layout
+from xinfer_lab.residency.host import PinnedLayers
 from xinfer_lab.residency.model import QwenModel
-from xinfer_lab.residency.parity import run_fixed
+from xinfer_lab.residency.parity import compare_logits, run_fixed
+from xinfer_lab.residency.source import LayerSource
+from xinfer_lab.residency.weights import CheckpointWeights, ModelWeights
+from xinfer_lab.views.labels import slot_of_buffer
 
 LAYER_OF = "def layer_of(step, layers):\n    return step % layers\n"
 
@@ -182,3 +194,66 @@ def test_labs_may_be_solved_in_any_order(
             "lab4": {"streaming_layers"},
         }[only]
     )
+
+
+# ------------------------------------------------------------------------------------------------- in later labs' cells
+
+
+def test_later_labs_use_the_parts_that_passed_and_say_whose_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: Models, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep_lab("lab2", tmp_path, monkeypatch)
+    keep("lab3.slot_of", written("def slot_of(step, layers, pool):\n    return (step + 1) % pool\n", "slot_of"))
+    keep("lab1.layer_bytes", written("def layer_bytes(config):\n    return config['hidden_size']\n", "layer_bytes"))
+    names = names_of("lab4")
+    ring = with_my_parts(names["StreamingLayers"])
+    assert capsys.readouterr().out.endswith(
+        "Yours, from earlier labs: slot_of (Lab 3), copy_engine (Lab 2), staging_ring (Lab 2). "
+        "Lent by the course: layer_of (Lab 3).\n"
+    )
+    spec = tiny(5)
+    with EmulatedDevice() as device, Checkpoint.open(models.path(spec)) as checkpoint:
+
+        def make(device: Device, weights: ModelWeights) -> LayerSource:
+            layout = layer_layout(weights.config)
+            made: LayerSource = ring(device, layout, weights.config.dtype, PinnedLayers(device, layout, 5), 5, 2)
+            return made
+
+        run = run_fixed(
+            lambda on: QwenModel(CheckpointWeights(checkpoint), on, make), device, models.resident(spec).tokens
+        )
+        uploads = [
+            record for record in device.stream if isinstance(record, Copy) and record.label.startswith("upload layer")
+        ]
+        assert slot_of_buffer(uploads[0].dst.buffer) == 1, "placed by the student's slot_of"
+        assert not device.findings()
+    assert compare_logits(models.resident(spec).logits, run.logits) == (True, 0.0)
+    assert my_layer_bytes()(spec.config()) == spec.hidden
+    assert capsys.readouterr().out == "Yours, from earlier labs: layer_bytes (Lab 1).\n"
+
+
+def test_without_an_engine_later_labs_have_the_courses_parts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where work is marked: nothing is read, not even a my_engine in the working folder."""
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "layer_bytes.py").write_text("raise SystemExit('run')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(VARIABLE, "")
+    config = tiny(4).config()
+    assert my_layer_bytes()(config) == layer_layout(config).weight_nbytes
+    assert with_my_parts(SlotRing) is not None
+    assert capsys.readouterr().out == (
+        "Lent by the course: layer_bytes (Lab 1).\nLent by the course: copy_engine (Lab 2), staging_ring (Lab 2).\n"
+    )
+
+
+def test_where_work_is_marked_no_engine_is_known_and_no_answer_may_ask_for_one(folder: Path, tmp_path: Path) -> None:
+    """The folder is named in this process, as it may be where an instructor marks."""
+    assert os.environ[VARIABLE]
+    assert VARIABLE not in open_sandbox("auto").environment(tmp_path / "view", tmp_path / "scratch")
+    for lab in LABS:
+        allowed = allowed_in(f"{lab}.gate")
+        assert allowed is not None
+        for name in ("xinfer_lab.engine.use", "xinfer_lab.engine.parts", "xinfer_lab.engine"):
+            assert name not in allowed, lab

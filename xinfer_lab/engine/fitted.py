@@ -23,7 +23,7 @@ def fitted(base: Any, choice: Choice) -> Any:
 
     Its instances take None for the host's layers; layers that it is given and does not need are closed.
     """
-    places = all(getattr(base, name) is getattr(TrackedRing, name, None) for name in ("layer_of", "slot_of"))
+    places = all(getattr(base, name, None) is getattr(TrackedRing, name) for name in ("layer_of", "slot_of"))
 
     class Fitted(base):  # type: ignore[misc]
         def make_engine(self, device: Device, layout: LayerLayout, host: HostLayers | None) -> Any:

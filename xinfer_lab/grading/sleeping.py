@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,12 +17,15 @@ def on_sleep(answer: object, tell: Callable[[], object]) -> Iterator[None]:
     """While the block runs, ``tell()`` is called before each `time.sleep`, whatever name ``answer`` has for it.
 
     Python tells of a sleep only from 3.13 on, by an audit event, so the function is exchanged: in its module, and
-    where the cells of the answer have imported it by name.
+    where the cells of the answer have imported it by name. Threads that ran before are none of the answer's: a notebook
+    kernel has one that sleeps a second at a time.
     """
     sleep = time.sleep
+    others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
 
     def told(seconds: float, /) -> None:
-        tell()
+        if threading.get_ident() not in others:
+            tell()
         sleep(seconds)
 
     places: list[dict[str, Any]] = [vars(time), *_namespaces(answer)]
