@@ -208,6 +208,6 @@ def test_parts_of_the_engine_stand_on_the_page_and_none_of_their_code_is_run(
     assert "15 of 16 parts are yours" in page
     assert re.search(r"<td>slot_of</td><td>Lab 3</td><td>lent</td>", page)
     lab3 = page.partition("lab3-double")[2].partition("</article>")[0]
-    assert '<th scope="row">yours</th><td>layer_of, ensure, wait_until_read, prefetch, release</td>' in lab3
-    assert '<th scope="row">lent</th><td>slot_of</td>' in lab3
+    assert '<th scope="row">your parts</th><td>layer_of, ensure, wait_until_read, prefetch, release</td>' in lab3
+    assert '<th scope="row">lent parts</th><td>slot_of</td>' in lab3
     assert "Your engine" not in render(labs_in(ROOT / "labs", {}), base_url="/")

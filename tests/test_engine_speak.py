@@ -71,5 +71,5 @@ def test_a_part_that_fails_ends_it_in_a_sentence(
     (tmp_path / "ensure.py").write_text("def ensure(:\n")
     speak(tokens=2)
     said = capsys.readouterr().out.splitlines()
-    assert said[-2].startswith("Stopped: your part stopped in release.py, line 5: ZeroDivisionError: ")
+    assert said[-2].startswith("Stopped: your part stopped in release.py, line 4: ZeroDivisionError: ")
     assert "lent by the course: " in said[-1] and "ensure.py cannot be imported: SyntaxError" in said[-1]

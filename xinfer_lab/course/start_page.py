@@ -173,6 +173,7 @@ table{border-collapse:collapse;width:100%;margin:.5rem 0 0}
 th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-top:1px solid var(--rule);vertical-align:top}
 th{font-weight:600}
 .parts{width:auto}
+.parts th{white-space:nowrap}
 .parts td:not(:first-child){white-space:normal}
 td:not(:first-child),th:not(:first-child){white-space:nowrap}
 """
@@ -243,8 +244,8 @@ def _parts_of(lab: LabProgress, parts: Mapping[str, Found]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{words}</th><td>{", ".join(escape(found.part.name) for found in those)}</td></tr>'
         for words, those in (
-            ("yours", [found for found in here if found.is_used]),
-            ("lent", [found for found in here if not found.is_used]),
+            ("your parts", [found for found in here if found.is_used]),
+            ("lent parts", [found for found in here if not found.is_used]),
         )
         if those
     )

@@ -21,7 +21,9 @@ def beside_guess(piece: str, truth: str | float, up_to: float | None = None, *, 
         letters = sorted({*_LETTERS, truth})
         shown = guess_of_a_letter(guess if isinstance(guess, str) and guess in letters else None, truth, letters)
     else:
-        number = float(guess) if isinstance(guess, (int, float)) and not isinstance(guess, bool) else None
+        number = None
+        if isinstance(guess, (int, float)) and not isinstance(guess, bool) and 0 <= guess < float("inf"):
+            number = float(guess)
         shown = guess_of_a_number(number, truth, truth if up_to is None else up_to, unit=unit)
     _display(shown)
 

@@ -21,10 +21,10 @@ def on_sleep(answer: object, tell: Callable[[], object]) -> Iterator[None]:
     kernel has one that sleeps a second at a time.
     """
     sleep = time.sleep
-    others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
+    others = set(threading.enumerate()) - {threading.current_thread()}
 
     def told(seconds: float, /) -> None:
-        if threading.get_ident() not in others:
+        if threading.current_thread() not in others:
             tell()
         sleep(seconds)
 
