@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.answer_bank import SOURCES, compiled, given_and_answers
 from xinfer_lab.grading.keep import VARIABLE, keep
 from xinfer_lab.grading.part import parts_of
 
-__all__ = ["keep_parts", "names_of"]
+__all__ = ["keep_lab", "keep_parts", "names_of", "written"]
 
 
 def names_of(lab: str) -> dict[str, object]:
@@ -26,11 +27,21 @@ def names_of(lab: str) -> dict[str, object]:
 
 def keep_parts(folder: Path, monkeypatch: pytest.MonkeyPatch, *, without: tuple[str, ...] = ()) -> list[str]:
     """Keep every part of every lab in ``folder`` but those called ``without``; what was said of each."""
+    return [line for lab in sorted(SOURCES) for line in keep_lab(lab, folder, monkeypatch, without=without)]
+
+
+def keep_lab(lab: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, without: tuple[str, ...] = ()) -> list[str]:
+    """The parts of one ``lab`` in the same way."""
     monkeypatch.setenv(VARIABLE, str(folder))
-    said = []
-    for lab in sorted(SOURCES):
-        names = names_of(lab) if parts_of(lab) else {}
-        for part in parts_of(lab):
-            if part.name not in without:
-                said += [keep(check, names[part.code]) for check in part.checks]
-    return said
+    names = names_of(lab) if parts_of(lab) else {}
+    parts = [part for part in parts_of(lab) if part.name not in without]
+    return [keep(check, names[part.code]) for part in parts for check in part.checks]
+
+
+def written(source: str, name: str, **names: Any) -> Any:
+    """What ``source`` defines as ``name``, as a notebook's cell would."""
+    place = f"<cell {abs(hash(source))}>"
+    linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
+    space = {"__name__": "__main__", **names}
+    exec(compile(source, place, "exec", dont_inherit=True), space)
+    return space[name]

@@ -6,13 +6,15 @@ import dataclasses
 import pytest
 import torch
 
+from tests.engines import keep_lab
 from xinfer_lab.bench import encoded_store, files, peers, run, store, suite
 from xinfer_lab.bench.drawn import DrawnWeights
-from xinfer_lab.bench.entries import Entry, budget_plan
+from xinfer_lab.bench.entries import OWN, Entry, budget_plan
 from xinfer_lab.bench.measure import Workload, measure_model, predict_model, row_of
 from xinfer_lab.bench.rows import FIRST_TOKEN, FROM_FILE, Report, Row, Timing
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.gpu_spec import GPU_SPECS
+from xinfer_lab.engine.assemble import Engine
 from xinfer_lab.qwen2 import SyntheticSpec
 from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.factories import resident_layers, serial_layers, streaming_layers
@@ -304,3 +306,23 @@ def test_a_row_that_its_limit_ended_early_moved_what_its_passes_moved(without_gp
     ]
     assert [len(row.seconds) for row in rows] == [4, 1]
     assert rows[0].moved == rows[1].moved == config.num_hidden_layers * layer_layout(config).nbytes
+
+
+def test_a_students_engine_has_rows_of_its_own_and_its_faults_are_noted(config, without_gpu, tmp_path, monkeypatch):
+    keep_lab("lab2", tmp_path, monkeypatch)
+    keep_lab("lab4", tmp_path, monkeypatch)
+    engine = Engine(tmp_path)
+    settings = run.Settings(decode=2, prompt=3, prefills=(), pools=(2, 3), peers=(), codecs=(), pageable=False)
+    report = suite.run_suite(config, settings, torch.device("cpu"), own=engine.streaming)
+    mine = {row.name: row for row in report.rows if row.name.startswith(OWN)}
+    assert set(mine) == {"my engine, 2 slots", "my engine, 3 slots"}
+    for row in mine.values():
+        assert row.difference == 0 and row.predicted > 0 and not row.failed
+    assert engine.lent == ["layer_of", "slot_of"] and engine.used["copy_engine"]
+
+    path = tmp_path / "streaming_layers.py"
+    path.write_text(path.read_text().replace("self.step += 1", "self.step += 1 // 0"))
+    report = suite.run_suite(config, settings, torch.device("cpu"), own=Engine(tmp_path).streaming)
+    notes = [row.note for row in report.rows if row.name.startswith(OWN)]
+    assert notes and all(note.startswith("your part stopped in streaming_layers.py, line ") for note in notes)
+    assert all(row.difference == 0 for row in report.rows if row.name.startswith("streaming"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -61,7 +62,58 @@ def test_commands_run_the_students_engine(command: str, model: Path, engine: Pat
         assert last_line(said) == "engine vs resident max abs diff = 0" and "2 slots, yours" in said.stdout
     elif command == "generate":
         plain = invoke(command, model, *options)
-        assert said.stdout == plain.stdout and "All 5 parts that ran are yours." in said.stderr
+        assert said.stdout == plain.stdout and "6 of the 7 parts that ran are yours" in said.stderr
+
+
+@pytest.mark.parametrize("command", ["parity", "generate"])
+def test_they_run_it_on_threads_too(command: str, model: Path, engine: Path) -> None:
+    options = {"parity": PARITY, "generate": ["--tokens", "1,2,3", "--max-new-tokens", 3]}[command]
+    said = invoke(command, model, *options, "--engine", engine, "--device", "host")
+    assert said.exit_code == 0, said.stderr
+    if command == "parity":
+        assert last_line(said) == "engine vs resident max abs diff = 0" and "on this machine" in said.stdout
+    else:
+        assert said.stdout == invoke(command, model, *options, "--device", "emulated").stdout
+
+
+def test_bench_has_rows_of_the_students_engine(engine: Path) -> None:
+    options = ["0.5b", "--layers", 6, "--prefill", "64", "--codecs", "", "--simulate", "--gpu", "rtx4090"]
+    said = invoke("bench", *options, "--engine", engine)
+    assert said.exit_code == 0, said.stderr
+    rows = [line for line in said.stdout.splitlines() if line.strip().startswith("my engine, ")]
+    assert len(rows) == 4
+    assert last_line(said) == "4 of the 5 parts that ran are yours; lent by the course: slot_of."
+    assert "my engine" not in invoke("bench", *options).stdout
+
+
+def test_a_part_that_cannot_be_used_or_fails_ends_each_command_in_a_sentence(
+    model: Path, engine: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "engine"
+    shutil.copytree(engine, folder)
+    path = folder / "copy_engine.py"
+    whole = path.read_text()
+    runs = {
+        "parity": ["parity", model, *PARITY],
+        "generate": ["generate", model, "--tokens", "1,2"],
+        "trace": ["trace", model, *PARITY, "--out", tmp_path / "trace.json"],
+        "page": ["engine", "page", model, "--out", tmp_path / "page.html"],
+        "bench": ["bench", "0.5b", "--layers", 6, "--simulate"],
+    }
+    for arguments in runs.values():
+        path.write_text("import nowhere_at_all\n")
+        said = invoke(*arguments, "--engine", folder)
+        assert said.exit_code == 2 and said.stderr.splitlines()[-1] == (
+            "xinfer-lab: copy_engine.py cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'. "
+            "Mend it, or delete the file: then the course lends copy_engine."
+        )
+        path.write_text(whole.replace("value = self.copied", "value = 1 // 0 + self.copied"))
+        said = invoke(*arguments, "--engine", folder)
+        assert said.exit_code == 2
+        assert re.fullmatch(
+            r"xinfer-lab: your part stopped in copy_engine\.py, line \d+: ZeroDivisionError: .*\.",
+            said.stderr.splitlines()[-1],
+        )
 
 
 def test_a_broken_engine_fails_parity_and_is_told(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +152,7 @@ def test_the_page_is_complete_in_itself_and_says_what_ran(engine: Path, tmp_path
     for words in (
         "streaming vs resident max abs diff = 0",
         "ROMEO.",
-        "All 5 parts that ran are yours.",
+        "6 of the 7 parts that ran are yours; lent by the course: slot_of.",
         "slot_of (lent)",
     ):
         assert words in page

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import keep_parts
+from tests.engines import keep_parts, written
 from xinfer_lab.engine.speak import Speech, speak
+from xinfer_lab.grading.keep import keep
 from xinfer_lab.residency.errors import RequestError
 
 
@@ -20,7 +21,7 @@ def test_it_speaks_and_says_whose_parts_ran_and_that_bytes_are_equal(
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "ROMEO."
     assert said[-2] == "streaming vs resident max abs diff = 0"
-    assert said[-1] == "3 of the 5 parts that ran are yours; lent by the course: copy_engine, staging_ring."
+    assert said[-1] == "5 of the 7 parts that ran are yours; lent by the course: copy_engine, staging_ring."
 
 
 def test_a_wrong_part_shows_in_the_last_lines(
@@ -59,3 +60,16 @@ def test_a_moment_is_told_in_words_and_a_models_text_is_text() -> None:
     page = speech.html()
     assert "&lt;b&gt;&amp;" in page and "slot 0: <strong>layer 3" in page and "slot 1: <strong>empty" in page
     assert page.count("512.00 KiB of device memory; the whole model would take 1.00 MiB") == 2 and "width:50.0%" in page
+
+
+def test_a_part_that_fails_ends_it_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XINFER_LAB_ENGINE", str(tmp_path))
+    keep("lab3.release", written("def release(ring, layer):\n    return 1 // 0\n", "release"))
+    keep("lab3.ensure", written("def ensure(ring, layer):\n    return 1\n", "ensure"))
+    (tmp_path / "ensure.py").write_text("def ensure(:\n")
+    speak(tokens=2)
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2].startswith("Stopped: your part stopped in release.py, line 4: ZeroDivisionError: ")
+    assert "lent by the course: " in said[-1] and "ensure.py cannot be imported: SyntaxError" in said[-1]

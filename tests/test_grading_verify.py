@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import sys
 from dataclasses import replace
 from typing import Any
@@ -255,10 +256,14 @@ def test_the_check_in_the_notebook_says_so_when_it_passes(capsys: pytest.Capture
     from xinfer_lab.grading import CheckFailed, check
 
     check("lab1.predict_embedding", 12)
-    assert capsys.readouterr().out.startswith("lab1.predict_embedding: passed.")
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("lab1.predict_embedding: passed.")
+    assert re.fullmatch(r"\d+ of \d+ points\. Next: lab1\.\w+\.", said[1]) and len(said) == 2
     with pytest.raises(CheckFailed) as failed:
         check("lab1.predict_embedding", None)
-    assert failed.value._render_traceback_() == [*str(failed.value.report).splitlines(), ""]
+    *told, gap, stopped, room = failed.value._render_traceback_()
+    assert told == str(failed.value.report).splitlines() and (gap, room) == ("", "")
+    assert re.fullmatch(r"Run All stops here: no cell below was run\. \d+ of \d+ points so far\.", stopped)
     assert capsys.readouterr() == ("", "")
 
 
@@ -291,12 +296,12 @@ def test_a_failing_checks_picture_is_shown_in_a_notebook(monkeypatch: pytest.Mon
     from xinfer_lab.grading import check as module
 
     drawing, shown = Drawing("<svg/>", "a timeline", "a | b"), []
-    failing = Report("lab0.x", False, "No.", picture=drawing)
+    failing = Report("lab1.layer_bytes", False, "No.", picture=drawing)
     monkeypatch.setattr(sys.modules[module.__module__], "examine", lambda *arguments, **named: failing)
     shell = SimpleNamespace(get_ipython=lambda: object(), display=SimpleNamespace(display=shown.append))
     monkeypatch.setitem(sys.modules, "IPython", shell)
     with pytest.raises(CheckFailed):
-        module("lab0.x", None)
+        module("lab1.layer_bytes", None)
     assert shown == [drawing] and "a timeline" in drawing._repr_html_()
 
 

@@ -164,8 +164,10 @@ def test_what_is_no_plan_is_told_what_a_plan_is(change: dict[str, Any], words: s
 
 
 def test_a_plan_that_pins_too_much_is_told_so_even_if_it_would_be_fast(answers: dict[str, Any]) -> None:
+    own = answers["plan"]  # alone: a check looks at all that an answer refers to
+
     def plan(needs: dict[str, Any]) -> Any:
-        return answers["plan"]({**needs, "pinned": 10**12})
+        return own({**needs, "pinned": 10**12})
 
     report = examine("lab6.gate", plan)
     assert not report.passed and "pinned" in report.headline

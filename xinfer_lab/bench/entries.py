@@ -33,10 +33,12 @@ from xinfer_lab.residency.streaming import StreamingLayers
 from xinfer_lab.residency.weights import ModelWeights
 
 __all__ = [
+    "OWN",
     "RESIDENT",
     "Entry",
     "budget_plan",
     "compressed_entry",
+    "own_entry",
     "pageable_entry",
     "planned_entry",
     "resident_entry",
@@ -46,6 +48,9 @@ __all__ = [
 
 RESIDENT = "resident"
 """The row that all others are compared with."""
+
+OWN = "my engine"
+"""What the rows of a student's own engine begin with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +115,11 @@ def streaming_entry(store: LayerStore, pool: int) -> Entry:
     return Entry(
         name=f"streaming, {pool} slots", real=lambda _: make, sized=lambda _: streaming_layers(pool), hides=pool == 2
     )
+
+
+def own_entry(own: Callable[[int], SourceFactory], pool: int) -> Entry:
+    """Layers through ``pool`` slots of a student's own engine: ``own`` makes them for a number of slots."""
+    return Entry(name=f"{OWN}, {pool} slots", real=lambda _: own(pool), sized=lambda _: own(pool))
 
 
 def budget_plan(

@@ -16,6 +16,7 @@ from xinfer_lab.bench.entries import (
     Entry,
     budget_plan,
     compressed_entry,
+    own_entry,
     pageable_entry,
     planned_entry,
     resident_entry,
@@ -31,8 +32,11 @@ from xinfer_lab.bench.store import LayerStore
 from xinfer_lab.device.cuda import CudaDevice
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.errors import RequestError
+from xinfer_lab.residency.factories import SourceFactory
 
 __all__ = ["run_suite", "workloads"]
+
+_Own = Callable[[int], SourceFactory] | None
 
 
 def workloads(settings: Settings) -> list[Workload]:
@@ -47,8 +51,10 @@ def run_suite(
     device: torch.device,
     say: Callable[[Row], None] = lambda row: None,
     save: Callable[[Report], None] = lambda report: None,
+    own: _Own = None,
 ) -> Report:
     """Measure everything. ``say(row)`` gets each row as soon as it is measured, ``save(report)`` the report so far.
+    ``own``: a student's engine, which makes layers for a number of slots.
 
     Takes minutes; host memory for all layers is pinned meanwhile. A row that fails is noted, and the others go on.
     """
@@ -62,7 +68,7 @@ def run_suite(
         run.setup["layers drawn, and into pinned memory"] = time.perf_counter() - start
         try:
             _calibrate(run)
-            _measure_all(run, store, weights)
+            _measure_all(run, store, weights, own)
         finally:
             store.close()
     return run.report(complete=True)
@@ -78,7 +84,7 @@ def _calibrate(run: Run[Settings]) -> None:
         run.calibrated = True
 
 
-def _measure_all(run: Run[Settings], store: LayerStore, weights: DrawnWeights) -> None:
+def _measure_all(run: Run[Settings], store: LayerStore, weights: DrawnWeights, own: _Own) -> None:
     settings, which = run.settings, workloads(run.settings)
     decode, *prefills = which
     kept = 0
@@ -90,7 +96,7 @@ def _measure_all(run: Run[Settings], store: LayerStore, weights: DrawnWeights) -
                 run.ideal[workload.name], kept = plan.moved, plan.resident
     run.link["to device, pinned, 1024 MiB, before the rows"] = run.link_now()
     run.measure(resident_entry(), store, which)
-    for entry in _entries(run, store, weights):
+    for entry in _entries(run, store, weights, own):
         run.measure(entry, store, which if entry.hides else [decode, *prefills[:1]])
     # A shared link changes; then ratios of rows measured far apart say little.
     run.link["to device, pinned, 1024 MiB, after the rows"] = run.link_now()
@@ -119,12 +125,14 @@ def _measure_files(run: Run[Settings]) -> None:
             run.note(dataclasses.replace(row, link=run.link_now()))
 
 
-def _entries(run: Run[Settings], store: LayerStore, weights: DrawnWeights) -> Iterator[Entry]:
+def _entries(run: Run[Settings], store: LayerStore, weights: DrawnWeights, own: _Own) -> Iterator[Entry]:
     budget, reserved = run.settings.budget, _reserved(run.device)
     yield serial_entry(store)
     for pool in run.settings.pools:
         if pool < run.config.num_hidden_layers:
             yield streaming_entry(store, pool)
+            if own is not None:
+                yield own_entry(own, pool)
     if budget is not None:
         yield planned_entry(store, budget, reserved)
     for codec in run.settings.codecs if run.config.dtype == torch.bfloat16 else ():

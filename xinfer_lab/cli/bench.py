@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 import typer
 
+from xinfer_lab.bench.entries import OWN
 from xinfer_lab.bench.measure import Workload, predict_model
 from xinfer_lab.bench.pages import PARTS, PageSettings, run_pages
 from xinfer_lab.bench.rows import Report, Row
@@ -25,6 +26,7 @@ from xinfer_lab.cli.screen import print_table
 from xinfer_lab.cli.simulate import find_config
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.engine.assemble import Engine
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.codec.format import CODECS
 from xinfer_lab.residency.errors import RequestError
@@ -62,19 +64,38 @@ def parse_codecs(text: str) -> tuple[str, ...]:
     return parts
 
 
-def bench(model: str, *, layers: int | None, settings: Settings, out: Path, simulate: bool, gpu: str) -> int:
+def bench(
+    model: str,
+    *,
+    layers: int | None,
+    settings: Settings,
+    out: Path,
+    simulate: bool,
+    gpu: str,
+    engine: Path | None = None,
+) -> int:
     """Measure (or with ``simulate``, predict for ``gpu``) and print; a measured report goes to ``out`` as JSON,
-    Markdown and charts. 1 if the bytes of one of our rows are not those of the resident run."""
+    Markdown and charts. ``engine``: the folder of a student's own, which has rows too. 1 if the bytes of one of our
+    rows are not those of the resident run, or the student's engine could not run."""
     config = find_config(model)
+    own = Engine(engine) if engine is not None else None
     if layers is not None:
         if layers < 3:
             raise CommandError(f"with fewer than 3 layers nothing streams: --layers {layers}")
         config = dataclasses.replace(config, num_hidden_layers=layers)
-    if simulate:
-        return _simulate(config, settings, gpu_spec(gpu))
+    status = _simulate(config, settings, gpu_spec(gpu), own) if simulate else _measure(config, settings, out, own)
+    if own is not None:
+        typer.echo(own.told())
+    return status
+
+
+def _measure(config: Qwen2Config, settings: Settings, out: Path, own: Engine | None) -> int:
     device = _gpu("; add --simulate to see what the virtual clock expects of one", out)
     typer.echo(f"{describe_model(config)}, on {torch.cuda.get_device_name()}; this takes minutes", err=True)
-    return _tell(run_suite(config, settings, device, _say, lambda so_far: _write_json(so_far, out)), out)
+    streaming = own.streaming if own is not None else None
+    report = run_suite(config, settings, device, _say, lambda so_far: _write_json(so_far, out), streaming)
+    status = _tell(report, out)
+    return 1 if any(row.name.startswith(OWN) and row.timing is None for row in report.rows) else status
 
 
 def bench_pages(settings: PageSettings, out: Path) -> int:
@@ -142,7 +163,7 @@ def _write(report: Report, out: Path) -> None:
         picture.save(out / f"{stem}.svg")
 
 
-def _simulate(config: Qwen2Config, settings: Settings, spec: GpuSpec) -> int:
+def _simulate(config: Qwen2Config, settings: Settings, spec: GpuSpec, own: Engine | None) -> int:
     typer.echo(f"{describe_model(config)}; the virtual clock's figures for {spec.name}, nothing is measured")
     rows = []
     for workload in workloads(settings):
@@ -153,24 +174,24 @@ def _simulate(config: Qwen2Config, settings: Settings, spec: GpuSpec) -> int:
                 format_bytes(moved),
                 format_time(predict_model(config, factory, workload, spec, host_embedding=host)),
             ]
-            for name, factory, moved, host in _residencies(config, settings, workload)
+            for name, factory, moved, host in _residencies(config, settings, workload, own)
         ]
     print_table(["", "pass", "moved a pass", "expected"], rows, left=2)
     return 0
 
 
 def _residencies(
-    config: Qwen2Config, settings: Settings, workload: Workload
+    config: Qwen2Config, settings: Settings, workload: Workload, own: Engine | None
 ) -> Sequence[tuple[str, SourceFactory, int, bool]]:
     shape = Shape(workload.context, chunk=workload.chunk)
     everything = make_plan(config, shape, None)
     moved = config.num_hidden_layers * everything.layer_bytes
     found = [("resident", resident_layers(), 0, False), ("serial, pinned", serial_layers(), moved, False)]
-    found += [
-        (f"streaming, {pool} slots", streaming_layers(pool), moved, False)
-        for pool in settings.pools
-        if pool < config.num_hidden_layers
-    ]
+    for pool in settings.pools:
+        if pool < config.num_hidden_layers:
+            found.append((f"streaming, {pool} slots", streaming_layers(pool), moved, False))
+            if own is not None:
+                found.append((f"{OWN}, {pool} slots", own.streaming(pool), moved, False))
     if settings.budget is None:
         return found
     for codec in ("none", *settings.codecs):

@@ -21,7 +21,7 @@ def show(
 ) -> int:
     """Show which parts of your engine are yours, and which the course lends.
 
-    Exit status 1: a part of yours cannot be imported.
+    Exit status 1: a part of yours cannot be used.
     """
     from xinfer_lab.cli import engine as command
 

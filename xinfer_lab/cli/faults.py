@@ -45,11 +45,13 @@ def _message(error: BaseException) -> str | None:
         return f"memory ran out ({said}); free some, or use a smaller model, fewer slots or a shorter context"
     # Imported here: an option that is wrong must not wait for torch.
     from xinfer_lab.device.errors import DeviceError
+    from xinfer_lab.engine.loading import asked_by
     from xinfer_lab.qwen2.errors import ModelFileError
     from xinfer_lab.residency.errors import RequestError
 
-    known = (DeviceError, ModelFileError, RequestError)
-    return (str(error) or type(error).__name__) if isinstance(error, known) else None
+    if not isinstance(error, (DeviceError, ModelFileError, RequestError)):
+        return None
+    return f"{str(error) or type(error).__name__}{asked_by(error)}"
 
 
 def _help_hint(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from xinfer_lab.cli.options import (
+    EngineFolder,
     Page,
     Size,
     Vram,
@@ -41,6 +42,7 @@ def bench(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write report and charts.")] = Path("bench"),
     simulate: Annotated[bool, typer.Option("--simulate", help="Ask the virtual clock; measure nothing.")] = False,
     gpu: Annotated[str, typer.Option(metavar="NAME", help="With --simulate: rtx4090, h200 or laptop.")] = "h200",
+    engine: EngineFolder = None,
 ) -> int:
     """Measure this machine's GPU: every residency, beside what others use, on made-up weights of a published shape.
 
@@ -57,7 +59,7 @@ def bench(
         decode=decode, prefills=parse_counts(prefill), budget=memory, pageable=pageable, file_layers=file_layers,
         pools=parse_counts(slots, "a pool", "slots"), codecs=parse_codecs(codecs), directory=out, **chosen,
     )  # fmt: skip
-    return command.bench(model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu)
+    return command.bench(model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu, engine=engine)
 
 
 def bench_pages(

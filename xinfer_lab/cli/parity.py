@@ -21,6 +21,7 @@ from xinfer_lab.cli.runs import (
     run_on,
 )
 from xinfer_lab.device.errors import CudaUnavailable, DeviceError, OutOfDeviceMemory
+from xinfer_lab.engine.loading import asked_by
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.layout import tensor_name
 from xinfer_lab.residency.errors import LayerOrderError
@@ -102,7 +103,7 @@ def parity(
             raise
         except (DeviceError, LayerOrderError) as error:
             # The plan was sound, so it is the residency that asked for something that no device does.
-            typer.echo(f"The run was stopped: {error}")
+            typer.echo(f"The run was stopped: {error}{asked_by(error)}")
             return 1
 
 

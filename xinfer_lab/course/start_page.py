@@ -172,6 +172,9 @@ figcaption{color:var(--muted)}
 table{border-collapse:collapse;width:100%;margin:.5rem 0 0}
 th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-top:1px solid var(--rule);vertical-align:top}
 th{font-weight:600}
+.parts{width:auto}
+.parts th{white-space:nowrap}
+.parts td:not(:first-child){white-space:normal}
 td:not(:first-child),th:not(:first-child){white-space:nowrap}
 """
 
@@ -182,7 +185,7 @@ _SCRIPT = "addEventListener('visibilitychange',()=>{if(document.visibilityState=
 def render(labs: list[LabProgress], *, base_url: str, parts: Mapping[str, Found] | None = None) -> str:
     """The page. ``base_url`` is the server's, with a slash at both ends; links lead to JupyterLab. ``parts`` are those
     of the student's engine."""
-    articles = "".join(_article(lab, base_url) for lab in labs)
+    articles = "".join(_article(lab, base_url, _parts_of(lab, parts or {})) for lab in labs)
     if not labs:
         articles = "<p>There is no lab in this folder.</p>"
     return (
@@ -234,7 +237,22 @@ def _engine(parts: Mapping[str, Found]) -> str:
     )
 
 
-def _article(lab: LabProgress, base_url: str) -> str:
+def _parts_of(lab: LabProgress, parts: Mapping[str, Found]) -> str:
+    """Which parts that this lab builds are the student's, and which are lent, as a table."""
+    name = re.match(r"lab\d+", lab.path)
+    here = [found for found in parts.values() if name is not None and found.lab == name[0]]
+    rows = "".join(
+        f'<tr><th scope="row">{words}</th><td>{", ".join(escape(found.part.name) for found in those)}</td></tr>'
+        for words, those in (
+            ("your parts", [found for found in here if found.is_used]),
+            ("lent parts", [found for found in here if not found.is_used]),
+        )
+        if those
+    )
+    return f'<table class="parts" aria-label="Parts of your engine"><tbody>{rows}</tbody></table>' if rows else ""
+
+
+def _article(lab: LabProgress, base_url: str, parts: str = "") -> str:
     workspace = _workspace(lab.path)
     link = escape(f"{base_url}doc/workspaces/{workspace}/tree/{quote(lab.path)}")
     passed, points = f"{lab.passed:g}", f"{lab.points:g}"
@@ -259,6 +277,7 @@ def _article(lab: LabProgress, base_url: str) -> str:
         f'aria-valuemax="{points}" aria-valuenow="{passed}"><span style="width:{share:.1f}%"></span></div>'
         f"<p>{escape(lab.about)}</p>"
         f'<p class="muted">{passed} of {points} points{written}{time}. {then}</p>'
+        f"{parts}"
         "<details><summary>Each section</summary><table><thead><tr>"
         '<th scope="col">section</th><th scope="col">state</th><th scope="col">points</th>'
         f"</tr></thead><tbody>{rows}</tbody></table></details></article>"

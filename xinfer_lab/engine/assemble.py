@@ -6,63 +6,61 @@ course's; `Engine.lent` names those that a run used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 
 from xinfer_lab.device.device import Device
-from xinfer_lab.engine.parts import Found, find_parts
-from xinfer_lab.labs.lab2.given.one_slot import LayerUploader
+from xinfer_lab.engine.fitted import fitted
+from xinfer_lab.engine.loading import PartError, blaming
+from xinfer_lab.engine.parts import Choice, find_parts
 from xinfer_lab.labs.lab3.given.ring import streaming_from
 from xinfer_lab.labs.lab3.parts import PARTS as RING_PARTS
 from xinfer_lab.labs.lab3.parts import neighbours
 from xinfer_lab.qwen2.checkpoint import Checkpoint
-from xinfer_lab.qwen2.layout import LayerLayout, layer_layout
+from xinfer_lab.qwen2.layout import layer_layout
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import MIN_POOL, SourceFactory, resident_layers
-from xinfer_lab.residency.host import StagedLayers
 from xinfer_lab.residency.source import LayerSource
-from xinfer_lab.residency.staging import StagingRing
-from xinfer_lab.residency.upload import CopyEngine
-from xinfer_lab.residency.weights import CheckpointWeights, LayerSlot, ModelWeights
+from xinfer_lab.residency.weights import CheckpointWeights, LayerWeights, ModelWeights
 
 __all__ = ["Engine"]
 
 
-class Engine:
-    """The engine in ``folder``. Raises `RequestError` if there is no such folder, unless all parts may be ``lent``.
+class Engine(Choice):
+    """The engine in ``folder``. Raises `RequestError` if there is no such folder, unless all parts may be ``lent``;
+    then it may be None too.
 
     ``parts`` has every part by name. Using the engine notes in ``used`` which parts ran, the student's and lent ones.
+    Where one of the student's fails as it runs, or is to run and cannot, `PartError` names it; what cannot run is lent
+    where all parts may be.
     """
 
-    def __init__(self, folder: Path, *, lent: bool = False) -> None:
-        if not lent and not folder.is_dir():
+    def __init__(self, folder: Path | None, *, lent: bool = False) -> None:
+        if not lent and (folder is None or not folder.is_dir()):
             raise RequestError(
                 f"there is no engine in {folder}: checks in the labs' notebooks keep your parts in a folder my_engine "
                 "beside them"
             )
-        self.folder = folder
-        self.parts: Mapping[str, Found] = find_parts(folder)
-        self.used: dict[str, bool] = {}
+        self._lends_all = lent
+        super().__init__(find_parts(folder))
 
-    @property
-    def lent(self) -> list[str]:
-        """The names of those parts that a run used and that are the course's."""
-        return [name for name, own in self.used.items() if not own]
-
-    def told(self) -> str:
-        """Whose parts ran, as a sentence."""
-        if not self.lent:
-            return f"All {len(self.used)} parts that ran are yours."
-        own = len(self.used) - len(self.lent)
-        return f"{own} of the {len(self.used)} parts that ran are yours; lent by the course: {', '.join(self.lent)}."
+    def has(self, name: str) -> bool:
+        """Whether the part ``name`` is the student's. Raises `PartError` where it is, and cannot be used."""
+        found = self.parts[name]
+        if found.status == "broken" and not self._lends_all:
+            raise PartError(f"{found.note} Mend it, or delete the file: then the course lends {name}.")
+        return super().has(name)
 
     def weights(self, checkpoint: Checkpoint) -> ModelWeights:
         """The weights of ``checkpoint``, found by the student's header reader where both its parts are there."""
-        if all(self._has(name) for name in ("read_header", "tensor_ranges")):
-            return _FoundWeights(checkpoint, self._part("read_header"), self._part("tensor_ranges"))
+        if all(self.has(name) for name in ("read_header", "tensor_ranges")):
+            read_header, tensor_ranges = (self.take(name, dict) for name in ("read_header", "tensor_ranges"))
+            with blaming("reading of the checkpoint's headers"):
+                return _FoundWeights(checkpoint, read_header, tensor_ranges)
         return CheckpointWeights(checkpoint)
 
     def streaming(self, pool: int) -> SourceFactory:
@@ -74,61 +72,41 @@ class Engine:
             layers, slots = config.num_hidden_layers, max(MIN_POOL, pool)
             if slots >= layers:
                 return resident_layers()(device, weights)
-            # A ring of Lab 3 or 4 has begin, ensure and release in the class that is built on it.
-            source: Any = self._ring_class()(device, layer_layout(config), config.dtype, None, layers, slots)
-            return cast(LayerSource, source)
+            with blaming("making"):
+                # A ring of Lab 3 or 4 has begin, ensure and release in the class that is built on it.
+                ring: Any = _told(fitted(self._ring_class(), self))
+                return cast(LayerSource, ring(device, layer_layout(config), config.dtype, None, layers, slots))
 
         return make
 
     def _ring_class(self) -> Any:
-        if self._has("streaming_layers"):
-            base: Any = self._part("streaming_layers")
-        else:
-            own = {name: self._part(name) for name in RING_PARTS if self._has(name)}
-            base = streaming_from(**{**{name: self._lend(name) for name in RING_PARTS if name not in own}, **own})
-        make_engine = self._copy_engine
-
-        class MyStreamingLayers(base):  # type: ignore[misc]
-            def make_engine(self, device: Device, layout: LayerLayout, host: object) -> Any:
-                return make_engine(device, layout)
-
-        return MyStreamingLayers
-
-    def _copy_engine(self, device: Device, layout: LayerLayout) -> Any:
-        # Room for two layers: with less the host, waiting for it, would hold up layers that could be computed.
-        if self._has("copy_engine"):
-            make_ring = (
-                self._part("staging_ring") if self._has("staging_ring") else self._note("staging_ring", StagingRing)
-            )
-            return _Noting(self._part("copy_engine")(device, make_ring(device, 2 * layout.nbytes), layout))
-        self.used |= {"copy_engine": False, "staging_ring": False}
-        return CopyEngine(device, StagedLayers(device, layout))
-
-    def _lend(self, name: str) -> Any:
-        return self._note(name, neighbours("")[name])
-
-    def _has(self, name: str) -> bool:
-        return self.parts[name].is_used
-
-    def _part(self, name: str) -> Any:
-        self.used[name] = True
-        return self.parts[name].code
-
-    def _note(self, name: str, lent: Any) -> Any:
-        self.used[name] = False
-        return lent
+        if self.has("streaming_layers"):
+            return self.take("streaming_layers", object)
+        lent = neighbours("")
+        return streaming_from(**{name: self.take(name, partial(lent.__getitem__, name)) for name in RING_PARTS})
 
 
-class _Noting:
-    """Lab 2's engine returns the value at which a layer has arrived; Lab 3's rings look for it at the slot."""
+def _told(ring: Any) -> Any:
+    """A class below ``ring`` whose errors name the part that they came from."""
 
-    def __init__(self, engine: LayerUploader) -> None:
-        self._engine = engine
-        self.copied, self.close = engine.copied, engine.close
+    class MyStreamingLayers(ring):  # type: ignore[misc]
+        def begin(self, steps: int) -> None:
+            with blaming("begin"):
+                super().begin(steps)
 
-    def upload(self, layer: int, slot: LayerSlot) -> int:
-        slot.ready = self._engine.upload(layer, slot)
-        return slot.ready
+        def ensure(self, layer: int) -> LayerWeights:
+            with blaming("ensure"):
+                return cast(LayerWeights, super().ensure(layer))
+
+        def release(self, layer: int) -> None:
+            with blaming("release"):
+                super().release(layer)
+
+        def close(self) -> None:
+            with blaming("close"):
+                super().close()
+
+    return MyStreamingLayers
 
 
 class _FoundWeights(CheckpointWeights):
@@ -150,4 +128,8 @@ class _FoundWeights(CheckpointWeights):
         if name not in self._places:
             return super().bytes(name)
         file, begin, end = self._places[name]
+        if end - begin != self.nbytes(name) or begin < 0:
+            raise PartError(
+                f"tensor_ranges.py places {name} at bytes {begin} to {end}, but it has {self.nbytes(name)} bytes."
+            )
         return self._checkpoint.file_bytes(file)[begin:end]

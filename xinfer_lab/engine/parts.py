@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from xinfer_lab.grading.keep import digest_of, read_passed
+from xinfer_lab.engine.loading import PartError, load_part
+from xinfer_lab.grading.keep import Passed, read_passed
 from xinfer_lab.grading.part import Part, parts_of
 from xinfer_lab.grading.rooms import LABS
 
-__all__ = ["Found", "find_parts", "kept_parts"]
+__all__ = ["Choice", "Found", "find_parts", "kept_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Found:
     """One part of ``lab``. ``code`` is the student's function or class, None where the course's is used instead.
 
     ``status`` is "yours", "changed" (yours, with another text than the one that passed), "open" (a check is still to
-    pass), "broken" (it cannot be imported) or "missing". ``note`` is a sentence for the last three, and for "changed".
+    pass), "broken" (it cannot be used) or "missing". ``note`` is a sentence for the last three, and for "changed".
     """
 
     part: Part
@@ -35,63 +36,89 @@ class Found:
         return self.status in ("yours", "changed")
 
 
-def find_parts(folder: Path) -> dict[str, Found]:
+class Choice:
+    """Takes the student's part where there is one, else the course's, and notes which in ``used``."""
+
+    def __init__(self, parts: Mapping[str, Found]) -> None:
+        self.parts = parts
+        self.used: dict[str, bool] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether the part ``name`` is the student's."""
+        return self.parts[name].is_used
+
+    def take(self, name: str, lent: Callable[[], Any]) -> Any:
+        """The student's part ``name``, or what ``lent`` returns."""
+        self.used[name] = self.has(name)
+        return self.parts[name].code if self.used[name] else lent()
+
+    @property
+    def lent(self) -> list[str]:
+        """The names of the parts that were taken and are the course's."""
+        return [name for name, own in self.used.items() if not own]
+
+    def told(self) -> str:
+        """Whose the parts are that were taken, as a sentence; and what is to be known of those of the student's."""
+        notes = "".join(f" {self.parts[name].note}" for name in self.used if self._says(name))
+        if not self.lent:
+            return f"All {len(self.used)} parts that ran are yours.{notes}"
+        own = len(self.used) - len(self.lent)
+        lent = ", ".join(self.lent)
+        return f"{own} of the {len(self.used)} parts that ran are yours; lent by the course: {lent}.{notes}"
+
+    def _says(self, name: str) -> bool:
+        return self.parts[name].status in ("changed", "broken")
+
+
+def find_parts(folder: Path | None) -> dict[str, Found]:
     """Every part that the labs build, by name, in the labs' order, as ``folder`` has it. Imports the student's code.
 
-    A missing folder is one without parts. A part that was changed since its check passed is used, and told.
+    None, or a missing folder, is one without parts. A part that was changed since its check passed is used, and told.
     """
-    passed = read_passed(folder)
-    return {part.name: _find(part, lab, folder, passed.get(part.name, {})) for lab in LABS for part in parts_of(lab)}
+    folder = folder or Path(os.devnull, "none")
+    return {found.part.name: _loaded(found, text, folder) for found, text in _look(folder)}
 
 
 def kept_parts(folder: Path) -> dict[str, Found]:
     """As `find_parts`, without running any of the student's code: what the files and the record of checks say."""
+    return {found.part.name: found for found, _ in _look(folder)}
+
+
+def _look(folder: Path) -> Iterable[tuple[Found, str]]:
     passed = read_passed(folder)
-    return {part.name: _kept(part, lab, folder, passed.get(part.name, {})) for lab in LABS for part in parts_of(lab)}
+    for lab in LABS:
+        for part in parts_of(lab):
+            yield _kept(part, lab, folder / f"{part.name}.py", passed.get(part.name, Passed({})))
 
 
-def _find(part: Part, lab: str, folder: Path, passed: dict[str, str]) -> Found:
-    found = _kept(part, lab, folder, passed)
-    if found.status not in ("yours", "changed"):
+def _loaded(found: Found, text: str, folder: Path) -> Found:
+    if not found.is_used:
         return found
-    path = folder / f"{part.name}.py"
     try:
-        code = getattr(_imported(path), part.code, None)
-    except (Exception, SystemExit) as error:
-        return Found(part, lab, "broken", note=f"{path} cannot be imported: {type(error).__name__}: {error}.")
-    if not callable(code):
-        return Found(part, lab, "broken", note=f"{path} defines no {part.code}.")
-    return replace(found, code=code)
+        return replace(found, code=load_part(found.part, folder / f"{found.part.name}.py", text))
+    except PartError as error:
+        return replace(found, status="broken", note=str(error))
 
 
-def _kept(part: Part, lab: str, folder: Path, passed: dict[str, str]) -> Found:
-    """The part as its file and the record have it; its code is not run."""
-    path = folder / f"{part.name}.py"
+def _kept(part: Part, lab: str, path: Path, passed: Passed) -> tuple[Found, str]:
+    """The part as its file and the record have it, and the file's text; it is not run."""
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Found(part, lab, "missing", note=f"{path.name} is not there; it is kept when its check in {lab} passes.")
+    except (FileNotFoundError, NotADirectoryError):
+        note = f"{path.name} is not there; it is kept when its check in {_name(lab)} passes."
+        return Found(part, lab, "missing", note=note), ""
     except (OSError, UnicodeDecodeError) as error:
-        return Found(part, lab, "broken", note=f"{path} cannot be read: {error}.")
-    still = [check for check in part.checks if check not in passed]
-    if still:
-        return Found(part, lab, "open", note=f"{path.name} has not passed {' and '.join(still)} yet.")
-    if any(passed[check] != digest_of(text) for check in part.checks):
-        note = f"{path.name} was changed after its check passed: run the check in {lab} again to be sure of it."
-        return Found(part, lab, "changed", note=note)
-    return Found(part, lab, "yours")
+        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        return Found(part, lab, "broken", note=f"{path.name} cannot be read: {said}."), ""
+    status = passed.status(part, text)
+    if status == "changed":
+        note = f"{path.name} was changed after its check passed: run the check in {_name(lab)} again to be sure of it."
+        return Found(part, lab, status, note=note), text
+    if status == "open":
+        still = " and ".join(passed.lacks(part, text))
+        return Found(part, lab, status, note=f"{path.name} has not passed {still} yet."), text
+    return Found(part, lab, status), text
 
 
-def _imported(path: Path) -> Any:
-    # A name of its own, so that a part called like a library's module hides none.
-    name = f"my_engine_part_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+def _name(lab: str) -> str:
+    return f"Lab {lab.removeprefix('lab')}"

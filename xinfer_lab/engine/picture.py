@@ -16,7 +16,7 @@ WORDS = {
     "yours": "yours",
     "changed": "yours, changed since its check passed",
     "open": "lent: a check is still to pass",
-    "broken": "lent: yours cannot be imported",
+    "broken": "lent: yours cannot be used",
     "missing": "lent",
 }
 """What a part's status is called."""

@@ -14,15 +14,17 @@ from typing import Any
 import torch
 
 from xinfer_lab.device.emulated import EmulatedDevice
-from xinfer_lab.device.errors import format_bytes
+from xinfer_lab.device.errors import DeviceError, format_bytes
 from xinfer_lab.device.records import Copy
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.engine.assemble import Engine
-from xinfer_lab.grading.keep import FOLDER, engine_folder
+from xinfer_lab.engine.loading import PartError, asked_by
+from xinfer_lab.grading.keep import engine_folder
 from xinfer_lab.models import trained_model
 from xinfer_lab.qwen2.checkpoint import Checkpoint
 from xinfer_lab.qwen2.sampling import sample
 from xinfer_lab.qwen2.tokenizer import Tokenizer
+from xinfer_lab.residency.errors import LayerOrderError
 from xinfer_lab.residency.generate import Chooser, generate
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import compare_logits, parity_line, run_fixed
@@ -86,26 +88,27 @@ def speak(
 
     Shows the text as it comes; then says whose parts ran, and whether every logit equals the resident run's. ``model``
     is a trained model of the package by name, or a directory with a checkpoint. Where your checks
-    kept nothing yet, all parts are the course's. Raises `RequestError` for a ``folder`` that is not there.
+    kept nothing yet, all parts are the course's. A part that fails ends it in a sentence. Raises `RequestError` for a
+    ``folder`` that is not there.
     """
-    engine = Engine(folder or engine_folder() or Path(FOLDER), lent=folder is None)
+    engine = Engine(folder or engine_folder(), lent=folder is None)
     path = Path(model) if Path(model).exists() else trained_model(str(model))
     tokenizer = Tokenizer.open(path)
     opening = torch.tensor([tokenizer.encode(prompt)], device="cpu")
     shape: Any = {"context": opening.shape[1] + tokens, "chunk": opening.shape[1]}
     with Checkpoint.open(path) as checkpoint:
         speech, draw = Speech(_resident_peak(checkpoint, shape)), torch.Generator().manual_seed(seed)
-        # Checked: fresh memory is filled with NaN, so that no byte is right because an earlier run left it there.
-        with EmulatedDevice() as device:
-            weights, source = engine.weights(checkpoint), engine.streaming(pool)
-            with QwenModel(weights, device, source, **shape) as streamed:
-                choose = partial(sample, temperature=temperature, generator=draw)
-                try:
+        choose = partial(sample, temperature=temperature, generator=draw)
+        try:
+            # Checked: fresh memory is filled with NaN, so that no byte is right because an earlier run left it there.
+            with EmulatedDevice() as device:
+                weights, source = engine.weights(checkpoint), engine.streaming(pool)
+                with QwenModel(weights, device, source, **shape) as streamed:
                     logits, fed = _say(streamed, tokenizer, opening, tokens, choose, speech)
-                except _NoNumbers:
-                    print("Stopped: some logits are no numbers. A part read bytes that had not been copied yet.")
-                    print(engine.told())
-                    return
+        except (_NoNumbers, PartError, DeviceError, LayerOrderError) as error:
+            print(f"Stopped: {error}{asked_by(error)}")
+            print(engine.told())
+            return
         with EmulatedDevice(check=False) as device:
             resident = run_fixed(lambda on: QwenModel.load(checkpoint, on, **shape), device, fed)
     _, difference = compare_logits(resident.logits, logits)
@@ -115,6 +118,9 @@ def speak(
 
 class _NoNumbers(Exception):
     """Logits are NaN or infinite, so that no token can be chosen."""
+
+    def __str__(self) -> str:
+        return "some logits are no numbers. A part read bytes that had not been copied yet."
 
 
 def _resident_peak(checkpoint: Checkpoint, shape: Any) -> int:

@@ -8,7 +8,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-__all__ = ["TOO_LONG", "Drawing", "Misconception", "Report", "folded"]
+__all__ = ["TOO_LONG", "Drawing", "Misconception", "Passed", "Report", "folded"]
 
 TOO_LONG = (
     "It took too long and was stopped.",
@@ -158,3 +158,21 @@ class Report:
             if not isinstance(values[name], kinds.get(name, (str, type(None)))):
                 raise ValueError(f"a report's {name} is a {type(values[name]).__name__}")
         return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Passed:
+    """A passed ``report`` for a notebook, with the lines that come ``after`` it."""
+
+    report: Report
+    after: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join([str(self.report), *(line for line in self.after if line)])
+
+    def _repr_html_(self) -> str:
+        after = "".join(f"<br>{escape(line)}" for line in self.after if line)
+        return (
+            '<div style="border-left:4px solid #1b7f3b;padding:4px 10px;margin:4px 0"><strong><span aria-hidden="true">'
+            f"\u2713 </span>{escape(self.report.piece)}: passed.</strong> {escape(self.report.headline)}{after}</div>"
+        )

@@ -7,5 +7,11 @@ from xinfer_lab.grading.part import Part
 __all__ = ["KEPT"]
 
 KEPT = (
-    Part("streaming_layers", "StreamingLayers", ("lab4.gate",), "streams through N slots, and keeps account of states"),
+    Part(
+        "streaming_layers",
+        "StreamingLayers",
+        ("lab4.gate",),
+        "streams through N slots, and keeps account of states",
+        ("(device, layout, dtype, host, layers, pool)", "begin(steps)", "ensure(layer)", "release(layer)", "close()"),
+    ),
 )
