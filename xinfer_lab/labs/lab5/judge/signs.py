@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xinfer_lab.device.device import WRITE_BACK
-from xinfer_lab.device.records import Copy, Record, Signal, Wait
+from xinfer_lab.device.records import Record, Signal, Wait
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
-from xinfer_lab.labs.lab5.pages import PageCopy, pages_of
+from xinfer_lab.labs.lab5.judge.notes import how_noted
+from xinfer_lab.labs.lab5.judge.page_races import ARRIVED, EMPTIED, HOME, LAST_USE, WRITER
+from xinfer_lab.labs.lab5.pages import PageCopy, PoolCall, pages_of
 from xinfer_lab.labs.lab5.script import PoolScript
 
 __all__ = [
@@ -14,10 +15,14 @@ __all__ = [
     "awaited_at_all",
     "broke_in",
     "brought_by_number",
+    "copies_home_noted",
     "copy_not_awaited",
     "fewer_signals_than_copies",
     "frame_0_stays_empty",
     "full_when_it_broke",
+    "lost_by_a_second_user",
+    "lost_to_a_reader",
+    "lost_where_it_was_found",
     "nobody_leaves",
     "not_done",
     "not_home_yet",
@@ -27,7 +32,6 @@ __all__ = [
     "only_on_demand",
     "own_wait",
     "pushes_nobody_out_ahead",
-    "race",
     "raised",
     "raised_at",
     "reaches_into_a_given_class",
@@ -44,9 +48,11 @@ __all__ = [
 ]
 
 BLAME = {
-    "hazard:read-after-write": "acquire",
-    "hazard:write-after-read": "prefetch",
-    "hazard:write-after-write": "prefetch",
+    ARRIVED: "acquire",
+    LAST_USE: "prefetch",
+    WRITER: "evict",
+    EMPTIED: "prefetch",
+    HOME: "prefetch",
     "refused": "acquire",
     "not-refused": "acquire",
     "wrong-frame": "acquire",
@@ -77,59 +83,36 @@ def _queue(record: Record) -> str:
     return getattr(record, "queue", "host")
 
 
-def race(evidence: Evidence, fault: Fault, second: str, first: str, where: str = "frame") -> bool:
-    """Whether the fault is a race of a command of the queue ``second`` with an earlier one of ``first``, about a frame
-    or a home."""
-    if not fault.kind.startswith("hazard:") or len(fault.records) < 2:
-        return False
-    late, early = (evidence.stream[index] for index in fault.records[:2])
-    if (_queue(late), _queue(early)) != (second, first):
-        return False
-    return where == "any" or _shared(evidence, late, early) == where
-
-
-def _shared(evidence: Evidence, late: Record, early: Record) -> str:
-    home = evidence.case.shape.home
-    both = (late, early)
-    return (
-        "home"
-        if all(isinstance(record, Copy) and home in (record.src.buffer, record.dst.buffer) for record in both)
-        and _overlap_at(both, home)
-        else "frame"
-    )
-
-
-def _overlap_at(records: tuple[Record, ...], buffer: str) -> bool:
-    spans = []
-    for record in records:
-        assert isinstance(record, Copy)
-        spans.append(record.src if record.src.buffer == buffer else record.dst)
-    return spans[0].overlaps(spans[1])
-
-
 def copy_not_awaited(evidence: Evidence, fault: Fault) -> bool:
     """The direct queue uses a page before its copy."""
-    return race(evidence, fault, "direct", "copy")
+    return fault.kind.startswith(ARRIVED)
 
 
 def reader_not_awaited(evidence: Evidence, fault: Fault) -> bool:
     """A page comes into a frame that the direct queue may still use."""
-    return race(evidence, fault, "copy", "direct")
+    return fault.kind.startswith(LAST_USE)
 
 
 def writer_not_awaited(evidence: Evidence, fault: Fault) -> bool:
     """A frame is saved before the direct queue has written it."""
-    return race(evidence, fault, WRITE_BACK, "direct")
+    return fault.kind.startswith(WRITER)
 
 
 def not_saved_yet(evidence: Evidence, fault: Fault) -> bool:
     """A page comes into a frame whose contents are still being saved."""
-    return race(evidence, fault, "copy", WRITE_BACK)
+    return fault.kind.startswith(EMPTIED)
 
 
 def not_home_yet(evidence: Evidence, fault: Fault) -> bool:
     """A page is brought before its own bytes are home."""
-    return race(evidence, fault, "copy", WRITE_BACK, "home")
+    return fault.kind.startswith(HOME)
+
+
+def copies_home_noted(evidence: Evidence, fault: Fault, way: str) -> bool:
+    """Whether a copy home was not awaited because its value was noted in this ``way``."""
+    if not fault.kind.startswith((EMPTIED, HOME)):
+        return False
+    return way in (how_noted(evidence) or ())
 
 
 def waits(evidence: Evidence, queue: str, fence: str) -> list[int]:
@@ -285,12 +268,15 @@ def _needed_and_awaited(evidence: Evidence, late: int, early: int, fence: str) -
 
 def brought_by_number(evidence: Evidence) -> bool:
     """Whether the last page was brought into the frame whose number is that of a page that was there."""
-    last = pages_of(evidence).calls[-1]
-    return any(copy.brings and last.before.frame_of(copy.frame) not in (None, copy.frame) for copy in last.copies)
+    calls = pages_of(evidence).calls
+    last = calls[-1] if calls else None
+    return last is not None and any(
+        copy.brings and last.before.frame_of(copy.frame) not in (None, copy.frame) for copy in last.copies
+    )
 
 
 def _declines(fault: Fault) -> bool:
-    return fault.kind == "refused" or (fault.kind == "wrong-answer" and fault.got == "False")
+    return fault.kind == "refused" or fault.kind == "wrong-answer:False"
 
 
 def frame_0_stays_empty(evidence: Evidence, fault: Fault) -> bool:
@@ -338,3 +324,47 @@ def waits_for_saved(evidence: Evidence, fault: Fault) -> bool:
 def saved_in_the_last_call(evidence: Evidence) -> bool:
     """Whether a page was saved in the last call."""
     return bool(pages_of(evidence).calls) and any(not copy.brings for copy in pages_of(evidence).calls[-1].copies)
+
+
+def _lost(evidence: Evidence) -> tuple[int, int] | None:
+    """The page whose written bytes are lost first, and the record at which they are."""
+    for call in pages_of(evidence).calls:
+        for copy in call.copies:
+            if copy.brings and copy.dirty and copy.held is not None:
+                return copy.held, copy.record
+        if call.name == "evict" and call.page in call.before.dirty and all(copy.brings for copy in call.copies):
+            return call.page, call.call.begin
+    return None
+
+
+def _last_writer(evidence: Evidence, fault: Fault) -> tuple[PoolCall, bool] | None:
+    """Of a run in which other pages went home: the call that acquired the lost page to write it last, and whether it
+    was acquired again since."""
+    lost = _lost(evidence)
+    if fault.kind != "dropped" or lost is None or not _copies(evidence, False):
+        return None
+    page, end = lost
+    written = [use.record for use in pages_of(evidence).uses if use.writes and use.page == page and use.record < end]
+    acquired = [call for call in pages_of(evidence).calls if call.name == "acquire" and call.page == page]
+    before = [call for call in acquired if written and call.call.begin <= written[-1]]
+    if not before:
+        return None
+    return before[-1], any(written[-1] < call.call.begin < end for call in acquired)
+
+
+def lost_to_a_reader(evidence: Evidence, fault: Fault) -> bool:
+    """What was written is lost, and the page was acquired again since."""
+    found = _last_writer(evidence, fault)
+    return found is not None and found[1]
+
+
+def lost_by_a_second_user(evidence: Evidence, fault: Fault) -> bool:
+    """What was written is lost, and the page had users when its writer acquired it."""
+    found = _last_writer(evidence, fault)
+    return found is not None and bool(found[0].before.pins.get(found[0].page, 0))
+
+
+def lost_where_it_was_found(evidence: Evidence, fault: Fault) -> bool:
+    """What was written is lost, and the page was there when its writer acquired it."""
+    found = _last_writer(evidence, fault)
+    return found is not None and found[0].page in found[0].before.arrived

@@ -283,33 +283,64 @@ _REFUSALS = (
     _idea(
         "Changed, then refused",
         "Whoever catches the error finds a table that was changed by half: look first, then change.",
-        "changes, then refuses", "changes_nothing",
+        "changes, then refuses",
+        "changes_nothing",
     ),
     _idea(
         "Refused, and clean from then on",
         "The page that was not let go is as dirty as before: asked again, the table must refuse again. A refusal "
         "changes nothing.",
-        "cleans, then refuses", "stays_dirty",
+        "cleans, then refuses",
+        "stays_dirty",
     ),
     _idea(
         "Its own frame is no other",
         "A page that has a frame is bound already, and may be there: bind would send it on its way again. It is "
         "refused for the frame that it has, too.",
-        "its own frame", "own_frame",
+        "its own frame",
+        "own_frame",
     ),
-    _idea("A page in two frames", "A page that has a frame cannot be bound to another one.", "two frames", "other_frame"),
-    _idea("A frame with two owners", "bind has to look at frame to page too: the frame may be taken.", "takes frames", "taken_frame"),
-    _idea("Arrived from anywhere", "Only a MIGRATING page arrives, and it does so once.", "arrives from anywhere", "arrive"),
-    _idea("Read while it migrates", "A page that is on its way is not read: pin waits for arrive.", "reads too early", "pin"),
+    _idea(
+        "A page in two frames", "A page that has a frame cannot be bound to another one.", "two frames", "other_frame"
+    ),
+    _idea(
+        "A frame with two owners",
+        "bind has to look at frame to page too: the frame may be taken.",
+        "takes frames",
+        "taken_frame",
+    ),
+    _idea(
+        "Arrived from anywhere",
+        "Only a MIGRATING page arrives, and it does so once.",
+        "arrives from anywhere",
+        "arrive",
+    ),
+    _idea(
+        "Read while it migrates",
+        "A page that is on its way is not read: pin waits for arrive.",
+        "reads too early",
+        "pin",
+    ),
     _idea("Fewer than no users", "Who releases a page twice releases somebody else's.", "counts below zero", "unpin"),
-    _idea("A page that is used may go", "Pins are for this: somebody still reads these bytes.", "drops what is used", "leave_used"),
+    _idea(
+        "A page that is used may go",
+        "Pins are for this: somebody still reads these bytes.",
+        "drops what is used",
+        "leave_used",
+    ),
     _idea(
         "Written bytes are dropped",
         "The only copy of what was written is the one in the frame, until it was copied home.",
-        "drops what is written", "leave_dirty",
+        "drops what is written",
+        "leave_dirty",
     ),
-    _idea("Leaves without having been there", "A page without a frame has none to give up.", "leaves from anywhere", "leave_frameless"),
-)  # fmt: skip
+    _idea(
+        "Leaves without having been there",
+        "A page without a frame has none to give up.",
+        "leaves from anywhere",
+        "leave_frameless",
+    ),
+)
 
 _SHARED = shared_books("tables", _played(), _compare)
 

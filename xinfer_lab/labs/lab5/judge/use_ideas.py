@@ -80,6 +80,22 @@ ACQUIRE_IDEAS = (
         signs.nobody_leaves,
     ),
     Named(
+        "A reader makes the page clean",
+        "Dirty ends with the copy home, which evict makes. Whoever acquires the page to read it changes nothing.",
+        signs.lost_to_a_reader,
+    ),
+    Named(
+        "Only the first user makes a page dirty",
+        "A page may have users already when somebody acquires it to write: mark_dirty with write=True, whoever uses "
+        "it besides.",
+        signs.lost_by_a_second_user,
+    ),
+    Named(
+        "Only a page that has just come is made dirty",
+        "A page may be found in its frame and be written then: mark_dirty with write=True in every acquire.",
+        signs.lost_where_it_was_found,
+    ),
+    Named(
         "Nobody knows that the page was written",
         "A page that is acquired to be written is dirty: mark_dirty. Otherwise it is given up as if its home had the "
         "same bytes.",
@@ -100,7 +116,7 @@ ACQUIRE_IDEAS = (
         "Waits for more than its page",
         "The bytes are right, but a wait for the newest copy holds the direct queue back until all that was fetched "
         "ahead has come.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        lambda evidence, fault: fault.kind.startswith("no-overlap"),
     ),
 )
 
@@ -152,7 +168,9 @@ RELEASE_IDEAS = (
     Named(
         "Pins are never given back",
         "Each release takes one pin away. As long as they stay, no page may leave, and the pool is full for good.",
-        lambda evidence, fault: fault.kind in ("refused", "wrong-answer") or signs.broke_in(evidence, fault, "evict"),
+        lambda evidence, fault: (
+            fault.kind.startswith(("refused", "wrong-answer")) or signs.broke_in(evidence, fault, "evict")
+        ),
     ),
     Named(
         "One release ends the uses of others",
@@ -163,14 +181,14 @@ RELEASE_IDEAS = (
         "Waits where nobody has to yet",
         "Whoever overwrites the frame will wait, if anybody ever does. release only signals.",
         lambda evidence, fault: (
-            fault.kind == "waits-early" or (fault.kind == "no-overlap" and signs.own_wait(evidence, fault))
+            fault.kind == "waits-early" or (fault.kind.startswith("no-overlap") and signs.own_wait(evidence, fault))
         ),
     ),
     Named(
         "Noted for other frames, too",
         "Whoever fills a frame waits for what is noted there. The value of this signal is noted for the frame of the "
         "page that is released, and for no other.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        lambda evidence, fault: fault.kind.startswith("no-overlap"),
         instead_of_hint=True,
     ),
 )
@@ -256,6 +274,6 @@ GATE_IDEAS = (
     Named(
         "Waits for more than has to be",
         "The bytes are right, but a wait for later work puts in order what could run at the same time.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        lambda evidence, fault: fault.kind.startswith("no-overlap"),
     ),
 )
