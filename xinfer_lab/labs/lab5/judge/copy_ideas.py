@@ -173,7 +173,7 @@ PREFETCH_IDEAS = (
         "The frame is never bound",
         "The table is where everybody looks: without bind the page is not there for anybody, and its frame is given "
         "away again.",
-        lambda evidence, fault: signs.broke_in(evidence, fault, "acquire") or fault.kind == "brought-twice-unbound",
+        lambda evidence, fault: signs.broke_in(evidence, fault, "acquire"),
     ),
     Named(
         "On demand",

@@ -1,7 +1,7 @@
-"""What an answer wrote down, told by what others waited for: the note that is missing, old, or one behind.
+"""What an answer wrote down, worked out from a whole run: the note that is missing, old, or one behind.
 
-A race shows that a copy was not awaited. The cause shows in all the waits of a run together: the course's own
-`prefetch` waits for what `evict` noted.
+A race shows that a copy was not awaited, and a loss that a page was not copied home. The cause shows in all waits and
+copies together, since the parts beside the answer go by what it noted.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from itertools import product
 
 from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.device.records import Signal, Wait
+from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence
-from xinfer_lab.labs.lab5.pages import PageCopy, pages_of
+from xinfer_lab.labs.lab5.pages import PageCopy, PoolCall, pages_of
 
-__all__ = ["BEFORE", "NEVER", "ONCE", "RIGHT", "how_noted"]
+__all__ = ["ARRIVING", "BEFORE", "FIRST_USER", "NEVER", "ONCE", "READER_CLEANS", "how_marked", "how_noted"]
 
 RIGHT, NEVER, ONCE, BEFORE = "right", "never", "once", "before"
 _TAKEN: dict[str, Callable[[int, int], int]] = {
@@ -58,4 +59,39 @@ def _explains(moves: list[tuple[PageCopy, int]], emptied: str, returned: str) ->
             pages[copy.page] = _TAKEN[returned](pages.get(copy.page, 0), value)
         elif value != max(frames.get(copy.frame, 0), pages.get(copy.page, 0)):
             return False
+    return True
+
+
+READER_CLEANS, FIRST_USER, ARRIVING = "a reader cleans", "the first user", "where it has just come"
+_MARKS: dict[str, Callable[[bool, bool, PoolCall], bool]] = {
+    NEVER: lambda dirty, write, call: dirty,
+    READER_CLEANS: lambda dirty, write, call: write,
+    FIRST_USER: lambda dirty, write, call: dirty or (write and not call.before.pins.get(call.page, 0)),
+    ARRIVING: lambda dirty, write, call: dirty or (write and call.page not in call.before.arrived),
+}
+"""Whether a page is dirty after ``call`` acquired it, to write or to read."""
+
+
+def how_marked(evidence: Evidence) -> str | None:
+    """How `acquire` marked pages dirty, if what went home in the run of a script can be explained so; else None."""
+    writes = [op == "write" for op, _ in evidence.case.ops if op in ("write", "acquire")]
+    return next((way for way in _MARKS if _goes_home(evidence, _MARKS[way], writes)), None)
+
+
+def _goes_home(evidence: Evidence, mark: Callable[[bool, bool, PoolCall], bool], writes: list[bool]) -> bool:
+    dirty: set[int | None] = set()
+    asked = iter(writes)
+    for call in pages_of(evidence).calls:
+        for copy in call.copies:
+            # A page goes home where it is dirty; one that is, and does not, would be overwritten.
+            if copy.brings == (copy.held in dirty):
+                return False
+            dirty -= {copy.held}
+        if call.name == "evict" and call.page in dirty:
+            return False
+        if call.name == "acquire":
+            write = next(asked, False)
+            if call.result not in (None, REFUSED):
+                now = mark(call.page in dirty, write, call)
+                dirty = dirty | {call.page} if now else dirty - {call.page}
     return True

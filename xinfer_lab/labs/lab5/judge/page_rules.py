@@ -120,7 +120,7 @@ def _wrong_move(call: PoolCall, copy: PageCopy) -> Fault | None:
         )
     if copy.brings and (there is not None or sum(other.brings for other in call.copies) > 1):
         return Fault(
-            "brought-twice-unbound" if copy.frame == there else "brought-twice",
+            "brought-twice",
             f"Page {copy.page} is brought a second time.",
             expected=f"no copy: page {copy.page} came to frame {there}, and no other page needed the frame since",
             got=f"a copy into frame {copy.frame}",

@@ -155,7 +155,6 @@ JUDGES: dict[str, Judge | ProgramJudge] = {
             "raised:FenceError": "own_value",
             "never-signalled": "noted",
             "raised:PageError": "bind",
-            "brought-twice-unbound": "bind",
             "wrong-answer:True": "ahead",
             "wrong-answer:False": "room",
             "raised:TypeError": "says",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from xinfer_lab.device.records import Record, Signal, Wait
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
-from xinfer_lab.labs.lab5.judge.notes import how_noted
+from xinfer_lab.labs.lab5.judge.notes import how_marked, how_noted
 from xinfer_lab.labs.lab5.judge.page_races import ARRIVED, EMPTIED, HOME, LAST_USE, WRITER
-from xinfer_lab.labs.lab5.pages import PageCopy, PoolCall, pages_of
+from xinfer_lab.labs.lab5.pages import PageCopy, pages_of
 from xinfer_lab.labs.lab5.script import PoolScript
 
 __all__ = [
@@ -20,9 +20,7 @@ __all__ = [
     "fewer_signals_than_copies",
     "frame_0_stays_empty",
     "full_when_it_broke",
-    "lost_by_a_second_user",
-    "lost_to_a_reader",
-    "lost_where_it_was_found",
+    "lost",
     "nobody_leaves",
     "not_done",
     "not_home_yet",
@@ -326,45 +324,6 @@ def saved_in_the_last_call(evidence: Evidence) -> bool:
     return bool(pages_of(evidence).calls) and any(not copy.brings for copy in pages_of(evidence).calls[-1].copies)
 
 
-def _lost(evidence: Evidence) -> tuple[int, int] | None:
-    """The page whose written bytes are lost first, and the record at which they are."""
-    for call in pages_of(evidence).calls:
-        for copy in call.copies:
-            if copy.brings and copy.dirty and copy.held is not None:
-                return copy.held, copy.record
-        if call.name == "evict" and call.page in call.before.dirty and all(copy.brings for copy in call.copies):
-            return call.page, call.call.begin
-    return None
-
-
-def _last_writer(evidence: Evidence, fault: Fault) -> tuple[PoolCall, bool] | None:
-    """Of a run in which other pages went home: the call that acquired the lost page to write it last, and whether it
-    was acquired again since."""
-    lost = _lost(evidence)
-    if fault.kind != "dropped" or lost is None or not _copies(evidence, False):
-        return None
-    page, end = lost
-    written = [use.record for use in pages_of(evidence).uses if use.writes and use.page == page and use.record < end]
-    acquired = [call for call in pages_of(evidence).calls if call.name == "acquire" and call.page == page]
-    before = [call for call in acquired if written and call.call.begin <= written[-1]]
-    if not before:
-        return None
-    return before[-1], any(written[-1] < call.call.begin < end for call in acquired)
-
-
-def lost_to_a_reader(evidence: Evidence, fault: Fault) -> bool:
-    """What was written is lost, and the page was acquired again since."""
-    found = _last_writer(evidence, fault)
-    return found is not None and found[1]
-
-
-def lost_by_a_second_user(evidence: Evidence, fault: Fault) -> bool:
-    """What was written is lost, and the page had users when its writer acquired it."""
-    found = _last_writer(evidence, fault)
-    return found is not None and bool(found[0].before.pins.get(found[0].page, 0))
-
-
-def lost_where_it_was_found(evidence: Evidence, fault: Fault) -> bool:
-    """What was written is lost, and the page was there when its writer acquired it."""
-    found = _last_writer(evidence, fault)
-    return found is not None and found[0].page in found[0].before.arrived
+def lost(evidence: Evidence, fault: Fault, way: str) -> bool:
+    """Whether what was written is lost because pages were marked dirty in this ``way``."""
+    return fault.kind == "dropped" and how_marked(evidence) == way

@@ -6,6 +6,7 @@ from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.grading.programs.verify_program import Named
 from xinfer_lab.labs.lab5.judge import signs
 from xinfer_lab.labs.lab5.judge.copy_ideas import DECLINES, GENERAL, TOO_EAGER, VALUE_BEFORE
+from xinfer_lab.labs.lab5.judge.notes import ARRIVING, FIRST_USER, READER_CLEANS
 
 __all__ = ["ACQUIRE_IDEAS", "GATE_IDEAS", "RELEASE_IDEAS"]
 
@@ -82,18 +83,18 @@ ACQUIRE_IDEAS = (
     Named(
         "A reader makes the page clean",
         "Dirty ends with the copy home, which evict makes. Whoever acquires the page to read it changes nothing.",
-        signs.lost_to_a_reader,
+        lambda evidence, fault: signs.lost(evidence, fault, READER_CLEANS),
     ),
     Named(
         "Only the first user makes a page dirty",
         "A page may have users already when somebody acquires it to write: mark_dirty with write=True, whoever uses "
         "it besides.",
-        signs.lost_by_a_second_user,
+        lambda evidence, fault: signs.lost(evidence, fault, FIRST_USER),
     ),
     Named(
         "Only a page that has just come is made dirty",
         "A page may be found in its frame and be written then: mark_dirty with write=True in every acquire.",
-        signs.lost_where_it_was_found,
+        lambda evidence, fault: signs.lost(evidence, fault, ARRIVING),
     ),
     Named(
         "Nobody knows that the page was written",
