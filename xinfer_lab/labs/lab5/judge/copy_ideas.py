@@ -51,6 +51,12 @@ GENERAL = (
         lambda evidence, fault: signs.raised(fault, "FenceError") and "must be greater" in fault.got,
     ),
     Named(
+        "Another value is noted than signalled",
+        "Whoever waits goes by the note. It has to be the very value that is signalled behind this command.",
+        signs.signalled_another_value,
+        instead_of_hint=True,
+    ),
+    Named(
         "The wrong queue waits",
         "A wait holds back the queue that it is given to. Who would run too far? That queue has to wait; one that "
         "waits for its own signal waits for nothing.",
@@ -93,7 +99,9 @@ TOO_EAGER = Named(
     "A page that was fetched ahead has to leave for another",
     "make_room has to know that this page is not needed yet: hand `ahead` on to it. Otherwise pages that were "
     "fetched ahead push each other out before anybody has used them.",
-    lambda evidence, fault: fault.kind == "submits-full" or fault.kind == "wrong-answer:True",
+    lambda evidence, fault: (
+        fault.kind == "wrong-answer:True" or (fault.kind == "submits-full" and "a copy" in fault.got)
+    ),
 )
 
 PREFETCH_IDEAS = (
@@ -151,6 +159,12 @@ PREFETCH_IDEAS = (
         signs.fewer_signals_than_copies,
     ),
     Named(
+        "It has not arrived yet",
+        "arrive says that whoever uses the page comes after its copy. Submitted is not arrived: acquire tells the "
+        "table, once the direct queue was told to wait.",
+        lambda evidence, fault: signs.copy_not_awaited(evidence, fault) and not signs.awaited_at_all(evidence, fault),
+    ),
+    Named(
         "Nobody knows when the page is there",
         "The value that is signalled has to be noted for the page: ready[page]. As long as it is 0, nobody waits.",
         lambda evidence, fault: (
@@ -182,6 +196,11 @@ PREFETCH_IDEAS = (
         lambda evidence, fault: fault.kind == "on-demand",
     ),
     TOO_EAGER,
+    Named(
+        "Something is submitted where there is no frame",
+        "Ask make_room first. Where it gives None there is nothing to do: no wait, no copy, no signal.",
+        lambda evidence, fault: fault.kind == "submits-full",
+    ),
     *DECLINES,
     Named(
         "The policy is not told",

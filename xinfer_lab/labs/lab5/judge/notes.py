@@ -15,7 +15,17 @@ from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence
 from xinfer_lab.labs.lab5.pages import PageCopy, PoolCall, pages_of
 
-__all__ = ["ARRIVING", "BEFORE", "FIRST_USER", "NEVER", "ONCE", "READER_CLEANS", "how_marked", "how_noted"]
+__all__ = [
+    "ARRIVING",
+    "BEFORE",
+    "FIRST_USER",
+    "NEVER",
+    "ONCE",
+    "READER_CLEANS",
+    "how_marked",
+    "how_noted",
+    "how_released",
+]
 
 RIGHT, NEVER, ONCE, BEFORE = "right", "never", "once", "before"
 _TAKEN: dict[str, Callable[[int, int], int]] = {
@@ -58,6 +68,29 @@ def _explains(moves: list[tuple[PageCopy, int]], emptied: str, returned: str) ->
             frames[copy.frame] = _TAKEN[emptied](frames.get(copy.frame, 0), value)
             pages[copy.page] = _TAKEN[returned](pages.get(copy.page, 0), value)
         elif value != max(frames.get(copy.frame, 0), pages.get(copy.page, 0)):
+            return False
+    return True
+
+
+def how_released(evidence: Evidence) -> str | None:
+    """How `last_use` was noted, if all that copies waited for can be explained so; else None."""
+    return next((way for way in _TAKEN if _explains_waits(evidence, _TAKEN[way])), None)
+
+
+def _explains_waits(evidence: Evidence, take: Callable[[int, int], int]) -> bool:
+    noted: dict[int | None, int] = {}
+    copies = {copy.record: copy for copy in pages_of(evidence).copies}
+    ends = {call.call.end: call for call in pages_of(evidence).calls if call.name == "release"}
+    awaited, signalled = dict[str, int](), dict[int, int]()
+    for index, record in enumerate(evidence.stream):
+        if (call := ends.get(index)) is not None and (value := signalled.get(index - 1)):
+            frame = call.before.frame_of(call.page)
+            noted[frame] = take(noted.get(frame, 0), value)
+        if isinstance(record, Signal) and record.queue == "direct":
+            signalled[index] = record.value
+        elif isinstance(record, Wait) and record.fence.startswith("released"):
+            awaited[record.queue] = record.value
+        elif (copy := copies.get(index)) is not None and awaited.pop(copy.queue, 0) != noted.get(copy.frame, 0):
             return False
     return True
 

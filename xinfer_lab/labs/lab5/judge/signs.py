@@ -5,7 +5,7 @@ from __future__ import annotations
 from xinfer_lab.device.records import Record, Signal, Wait
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
-from xinfer_lab.labs.lab5.judge.notes import how_marked, how_noted
+from xinfer_lab.labs.lab5.judge.notes import how_marked, how_noted, how_released
 from xinfer_lab.labs.lab5.judge.page_races import ARRIVED, EMPTIED, HOME, LAST_USE, WRITER
 from xinfer_lab.labs.lab5.pages import PageCopy, pages_of
 from xinfer_lab.labs.lab5.script import PoolScript
@@ -35,9 +35,11 @@ __all__ = [
     "reaches_into_a_given_class",
     "reader_not_awaited",
     "saved_in_the_last_call",
+    "signalled_another_value",
     "signals_before_bringing",
     "signals_before_saving",
     "unsignalled_use",
+    "uses_noted",
     "waits",
     "waits_before",
     "waits_behind",
@@ -111,6 +113,17 @@ def copies_home_noted(evidence: Evidence, fault: Fault, way: str) -> bool:
     if not fault.kind.startswith((EMPTIED, HOME)):
         return False
     return way in (how_noted(evidence) or ())
+
+
+def uses_noted(evidence: Evidence, fault: Fault, way: str) -> bool:
+    """Whether a frame's last use was not awaited because its value was noted in this ``way``."""
+    return not_done(evidence, fault) and how_released(evidence) == way
+
+
+def signalled_another_value(evidence: Evidence, fault: Fault) -> bool:
+    """Whether a queue waits for a value that is not signalled, of a fence that is."""
+    fences = {record.fence for record in evidence.stream if isinstance(record, Signal)}
+    return raised(fault, "EarlyWait") and any(f"'{fence}'" in fault.got for fence in fences)
 
 
 def waits(evidence: Evidence, queue: str, fence: str) -> list[int]:

@@ -6,7 +6,7 @@ from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.grading.programs.verify_program import Named
 from xinfer_lab.labs.lab5.judge import signs
 from xinfer_lab.labs.lab5.judge.copy_ideas import DECLINES, GENERAL, TOO_EAGER, VALUE_BEFORE
-from xinfer_lab.labs.lab5.judge.notes import ARRIVING, FIRST_USER, READER_CLEANS
+from xinfer_lab.labs.lab5.judge.notes import ARRIVING, FIRST_USER, ONCE, READER_CLEANS
 
 __all__ = ["ACQUIRE_IDEAS", "GATE_IDEAS", "RELEASE_IDEAS"]
 
@@ -72,7 +72,12 @@ ACQUIRE_IDEAS = (
     Named(
         "Waits although the page is there",
         "A page whose state is IN_DEVICE was waited for when it came. Nothing is submitted for it any more.",
-        lambda evidence, fault: fault.kind == "direct-waits" or (fault.kind == "submits" and "a wait" in fault.got),
+        lambda evidence, fault: fault.kind == "submits" and "a wait" in fault.got,
+    ),
+    Named(
+        "One wait is enough",
+        "A queue that has waited for a value is past it for good.",
+        lambda evidence, fault: fault.kind == "direct-waits",
     ),
     Named(
         "More pins than acquires",
@@ -124,11 +129,21 @@ ACQUIRE_IDEAS = (
 RELEASE_IDEAS = (
     *GENERAL,
     Named(
+        "A released page is as dirty as before",
+        "Dirty ends with the copy home, which evict makes. release says that one user less is there, and no more.",
+        lambda evidence, fault: fault.kind == "dropped",
+    ),
+    Named(
         "Nothing is signalled behind the use",
         "Somebody will have to wait until the direct queue is done with this page, and can wait only for what is "
         "signalled: released, on the direct queue, now.",
         lambda evidence, fault: signs.raised(fault, "EarlyWait"),
         instead_of_hint=True,
+    ),
+    Named(
+        "Noted the first time alone",
+        "Each release has a value of its own, and it takes the place of the value that was noted for the frame before.",
+        lambda evidence, fault: signs.uses_noted(evidence, fault, ONCE),
     ),
     Named(
         "A use that nobody signals",
