@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import dis
 import linecache
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
@@ -27,7 +29,7 @@ def source_of(answer: object) -> str:
     if not isinstance(answer, (FunctionType, type)):
         raise NotKept(f"a function or a class can be kept, not a {type(answer).__name__}")
     collected = _Collected()
-    collected.add(answer.__name__, answer)
+    collected.add(answer.__name__, answer, {})
     blocks = ["\n".join(sorted(collected.imports)), "\n".join(collected.constants), *collected.definitions]
     return "\n\n\n".join(block for block in blocks if block) + "\n"
 
@@ -41,8 +43,8 @@ class _Collected:
         self.definitions: list[str] = []
         self._seen: set[str] = set()
 
-    def add(self, name: str, value: object) -> None:
-        """Whatever makes ``name`` mean ``value``."""
+    def add(self, name: str, value: object, around: Mapping[str, Any]) -> None:
+        """Whatever makes ``name`` mean ``value``, among the names ``around``."""
         if name in self._seen:
             return
         self._seen.add(name)
@@ -53,7 +55,7 @@ class _Collected:
             own = str(getattr(value, "__name__", name))
             self.imports.add(f"from {place} import {own}" + ("" if own == name else f" as {name}"))
         elif isinstance(value, (FunctionType, type)):
-            self._add_definition(value)
+            self._add_definition(value, around)
             if value.__name__ != name:
                 self.constants.append(f"{name} = {value.__name__}")
         elif _is_plain(value):
@@ -64,11 +66,11 @@ class _Collected:
                 "make it inside the function"
             )
 
-    def _add_definition(self, value: FunctionType | type) -> None:
-        text, names = _definition(value)
+    def _add_definition(self, value: FunctionType | type, around: Mapping[str, Any]) -> None:
+        text, names = _definition(value, around)
         for used in _globals_used(text):
             if used in names and used != value.__name__:
-                self.add(used, names[used])
+                self.add(used, names[used], names)
         self.definitions.append(text)
 
 
@@ -89,27 +91,60 @@ def _is_plain(value: object) -> bool:
         return False
 
 
-def _definition(value: FunctionType | type) -> tuple[str, Mapping[str, Any]]:
-    """The text of a function or class, and the names around it."""
+def _definition(value: FunctionType | type, around: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The text of a function or class, and the names around it: those of its own code, else ``around``."""
     functions = [value] if isinstance(value, FunctionType) else list(_methods(value))
+    if isinstance(value, type) and dataclasses.is_dataclass(value) and not any(map(_is_written, functions)):
+        return _dataclass(value), around
     if not functions:
         raise NotKept(f"{value.__name__} has no code of its own")
-    code, names = functions[0].__code__, functions[0].__globals__
+    written = next(filter(_is_written, functions), functions[0])
+    code, names = written.__code__, written.__globals__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, dict(names))
     kind = ast.FunctionDef | ast.AsyncFunctionDef if isinstance(value, FunctionType) else ast.ClassDef
-    try:
-        body = ast.parse("".join(lines)).body
-    except SyntaxError:
-        # A cell may hold magics: only the statement itself has to be Python.
-        body = _statements(lines)
-    found = [node for node in body if isinstance(node, kind) and node.name == value.__name__]
+    found = [node for node in _parsed(lines) if isinstance(node, kind) and node.name == value.__name__]
     held = [node for node in found if node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno)] or found
     if not held:
-        raise NotKept(f"the text of {value.__name__} is not to be found: define it in a cell, with def or class")
-    node = held[-1]
+        raise _not_found(value)
+    return _cut(lines, held[-1]), names
+
+
+def _dataclass(value: type) -> str:
+    """The text of a class whose methods are all made by `dataclass`, which say nothing of where it was written: it is
+    looked for in the cells, from the newest on."""
+    for place, entry in reversed(list(linecache.cache.items())):
+        if os.path.exists(place) or len(entry) != 4 or f"class {value.__name__}" not in "".join(entry[2]):
+            continue
+        for node in _parsed(entry[2]):
+            fields = [part.target for part in getattr(node, "body", ()) if isinstance(part, ast.AnnAssign)]
+            names = [field.id for field in fields if isinstance(field, ast.Name)]
+            if isinstance(node, ast.ClassDef) and node.name == value.__name__ and names == list(value.__annotations__):
+                return _cut(entry[2], node)
+    raise _not_found(value)
+
+
+def _not_found(value: FunctionType | type) -> NotKept:
+    return NotKept(f"the text of {value.__name__} is not to be found: define it in a cell, with def or class")
+
+
+def _is_written(function: FunctionType) -> bool:
+    """Whether somebody wrote it: `dataclass` makes methods, with no text or within its own module."""
+    place = function.__code__.co_filename
+    return place != dataclasses.__file__ and bool(linecache.getlines(place, dict(function.__globals__)))
+
+
+def _parsed(lines: list[str]) -> list[ast.stmt]:
+    try:
+        return ast.parse("".join(lines)).body
+    except SyntaxError:
+        # A cell may hold magics: only the statement itself has to be Python.
+        return _statements(lines)
+
+
+def _cut(lines: list[str], node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "".join(lines[first - 1 : node.end_lineno]).rstrip(), names
+    return "".join(lines[first - 1 : node.end_lineno]).rstrip()
 
 
 def _statements(lines: list[str]) -> list[ast.stmt]:
