@@ -69,7 +69,7 @@ def _others(answer: Any, inputs: Mapping[str, Value]) -> Iterator[None]:
 
 
 def _ask(table: Any, name: str, arguments: list[Value]) -> None:
-    # What comes of it shows in the table that is looked at, if it does at all.
+    # What goes wrong here shows in the table that is looked at, if it does at all.
     with suppress(Exception):
         getattr(table, name)(*map(anew, arguments))
 

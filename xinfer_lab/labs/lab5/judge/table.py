@@ -79,7 +79,7 @@ class Books:
         return None
 
     def call(self, name: str, page: int, frame: int | None = None) -> str:
-        """Do it; what comes of it."""
+        """Do it; returns how it went."""
         refused = self.reason(name, page, frame) is not None
         if refused and (name == "mark_dirty" or not self.follows("changes, then refuses")):
             if name == "unbind" and self.follows("cleans, then refuses"):
