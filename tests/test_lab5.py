@@ -404,7 +404,6 @@ def test_the_gap_of_the_worked_example_takes_a_wait_of_the_queue_alone(line: str
 def test_a_gap_that_is_not_graded_does_not_show_its_answer(cell: str) -> None:
     answer = re.search(r"### BEGIN SOLUTION.*?\n(.*?)\n### END SOLUTION", CELLS[cell], re.DOTALL)
     assert answer
-    given = CELLS[cell].replace(answer[1], "")
     values = answer[1].partition(" = ")[2]
     names: dict[str, Any] = {}
     for source, said in (
