@@ -8,7 +8,7 @@ from xinfer_lab.labs.lab5.judge import signs
 from xinfer_lab.labs.lab5.judge.notes import BEFORE, ONCE
 from xinfer_lab.labs.lab5.pages import pages_of
 
-__all__ = ["DECLINES", "EVICT_IDEAS", "GENERAL", "PREFETCH_IDEAS", "TOO_EAGER", "VALUE_BEFORE"]
+__all__ = ["DECLINES", "EVICT_IDEAS", "GENERAL", "ON_ITS_WAY", "PREFETCH_IDEAS", "TOO_EAGER", "VALUE_BEFORE"]
 
 GENERAL = (
     Named(
@@ -93,6 +93,12 @@ DECLINES = (
         "a frame is free or not.",
         signs.pushes_nobody_out_ahead,
     ),
+)
+
+ON_ITS_WAY = Named(
+    "A page on its way may go when another one is needed now",
+    "It was fetched on a guess, and nobody has it. Ask for the frame with ahead=False where the page is needed now.",
+    lambda evidence, fault: fault.kind == "refused" and signs.on_its_way(evidence, fault),
 )
 
 TOO_EAGER = Named(
@@ -196,6 +202,7 @@ PREFETCH_IDEAS = (
         lambda evidence, fault: fault.kind == "on-demand",
     ),
     TOO_EAGER,
+    ON_ITS_WAY,
     Named(
         "Something is submitted where there is no frame",
         "Ask make_room first. Where it gives None there is nothing to do: no wait, no copy, no signal.",

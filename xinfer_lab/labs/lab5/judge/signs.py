@@ -217,11 +217,11 @@ def full_when_it_broke(evidence: Evidence) -> bool:
 
 
 def on_its_way(evidence: Evidence, fault: Fault) -> bool:
-    """Whether a page on its way, acquired by nobody, could have gone when the refusal came."""
+    """Whether, when the refusal came, pages on their way could have gone, and no others."""
     for call in pages_of(evidence).calls:
-        if call.name == "acquire" and call.result == REFUSED and call.before.room(evidence.case.shape, ahead=False):
-            held = call.before
-            return any(not held.pins.get(page, 0) and page not in held.arrived for page in held.pages.values())
+        if call.name == "acquire" and call.result == REFUSED:
+            shape = evidence.case.shape
+            return call.before.room(shape, ahead=False) and not call.before.room(shape, ahead=True)
     return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.grading.programs.verify_program import Named
 from xinfer_lab.labs.lab5.judge import signs
-from xinfer_lab.labs.lab5.judge.copy_ideas import DECLINES, GENERAL, TOO_EAGER, VALUE_BEFORE
+from xinfer_lab.labs.lab5.judge.copy_ideas import DECLINES, GENERAL, ON_ITS_WAY, TOO_EAGER, VALUE_BEFORE
 from xinfer_lab.labs.lab5.judge.notes import ARRIVING, FIRST_USER, ONCE, READER_CLEANS
 
 __all__ = ["ACQUIRE_IDEAS", "GATE_IDEAS", "RELEASE_IDEAS"]
@@ -54,16 +54,17 @@ ACQUIRE_IDEAS = (
         ),
     ),
     Named(
+        "Written by nobody yet",
+        "The table marks a page dirty for those who have it: pin it first, then mark_dirty.",
+        lambda evidence, fault: signs.raised(fault, "PageError") and "written by nobody" in fault.got,
+    ),
+    Named(
         "A migrating page is never read",
         "First the direct queue is told to wait for the copy, then the table that the page has arrived, then it is "
         "pinned: in this order the table refuses nothing.",
         lambda evidence, fault: signs.broke_in(evidence, fault, "acquire"),
     ),
-    Named(
-        "A page on its way may go when another one is needed now",
-        "It was fetched on a guess, and nobody has it. Ask for the frame with ahead=False.",
-        lambda evidence, fault: fault.kind == "refused" and signs.on_its_way(evidence, fault),
-    ),
+    ON_ITS_WAY,
     Named(
         "A page's number is not a frame's",
         "The table says in which frame the page lies.",
