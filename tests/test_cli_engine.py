@@ -35,7 +35,7 @@ def test_show_names_every_part_and_whose_it_is(engine: Path, tmp_path: Path) -> 
     assert said.exit_code == 0, said.stderr
     rows = {line.split()[0]: line for line in said.stdout.splitlines() if line.strip()}
     assert "lent" in rows["slot_of"] and "yours" in rows["copy_engine"]
-    assert "15 of 16 parts are yours; the rest is lent by the course." in said.stdout
+    assert "21 of 22 parts are yours; the rest is lent by the course." in said.stdout
     drawing = ElementTree.parse(tmp_path / "engine.svg").getroot()
     words = "".join(drawing.itertext())
     assert "slot_of" in words and "streaming_layers" in words and "slot_of (lent)" in words

@@ -205,7 +205,7 @@ def test_parts_of_the_engine_stand_on_the_page_and_none_of_their_code_is_run(
     passed["layer_of"]["lab3.layer_of"] = [digest_of(text)]
     (tmp_path / "parts.json").write_text(json.dumps(passed))
     page = render(labs_in(ROOT / "labs", {}), base_url="/", parts=kept_parts(tmp_path))
-    assert "15 of 16 parts are yours" in page
+    assert "21 of 22 parts are yours" in page
     assert re.search(r"<td>slot_of</td><td>Lab 3</td><td>lent</td>", page)
     lab3 = page.partition("lab3-double")[2].partition("</article>")[0]
     assert '<th scope="row">your parts</th><td>layer_of, ensure, wait_until_read, prefetch, release</td>' in lab3

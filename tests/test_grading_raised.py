@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import queue
+import select
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from time import sleep as rest
@@ -143,6 +146,41 @@ def test_a_sleep_is_seen_by_whatever_name_and_only_meanwhile() -> None:
     by_module()
     by_name()
     assert len(seen) == 2
+
+
+def test_a_wait_for_another_thread_is_a_sleep() -> None:
+    seen: list[str] = []
+    waits = {
+        "event": lambda: threading.Event().wait(0.001),
+        "semaphore": lambda: threading.Semaphore(0).acquire(timeout=0.001),
+        "queue": lambda: queue.Queue().get(timeout=0.001),
+        "simple": lambda: queue.SimpleQueue().get(timeout=0.001),
+        "files": lambda: select.select([], [], [], 0),
+    }
+    for name, wait in waits.items():
+        with on_sleep(wait, lambda name=name: seen.append(name)), suppress(queue.Empty):
+            wait()
+        with suppress(queue.Empty):
+            wait()
+    assert seen == list(waits)
+
+
+def test_a_wait_of_another_thread_is_not_the_answers() -> None:
+    seen: list[int] = []
+    may_wait = threading.Lock()
+
+    def waits() -> None:
+        with may_wait:
+            threading.Event().wait(0)
+
+    may_wait.acquire()
+    thread = threading.Thread(target=waits)
+    thread.start()
+    with on_sleep(None, lambda: seen.append(1)):
+        may_wait.release()
+        while thread.is_alive():
+            pass
+    assert not seen
 
 
 def test_arguments_that_an_answer_overwrites_are_told_by_name() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.answer_bank import given_and_answers
 from tests.notebooks import SOLUTIONS, read, text
 from tools.lab5_pictures import ALL_NAMES, ALL_SIZES, ALL_USES, DIALS, SCAN, explored
+from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.grading import examine, find_piece, pieces_of
 from xinfer_lab.grading.check import examine_on
 from xinfer_lab.grading.judges import judge_of
@@ -381,6 +382,37 @@ def test_the_dials_are_what_clock_does() -> None:
     clock.used(5)
     assert clock.choose(lambda page: page != 2) == 4
     assert "goes, goes_without_2 = 2, 4" in CELLS["clock-faded"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("device.direct_queue.wait(arrived, 3)", "right"),
+        ("arrived.wait(3)", "the host waits"),
+        ("device.direct_queue.wait(arrived, 2)", "read after write"),
+        ("...", "read after write"),
+    ],
+)
+def test_the_gap_of_the_worked_example_takes_a_wait_of_the_queue_alone(line: str, said: str) -> None:
+    source = CELLS["pool-faded"].replace("device.direct_queue.wait(arrived, 3)", line)
+    with redirect_stdout(io.StringIO()) as out:
+        exec(compile(source, "pool-faded", "exec"), {"EmulatedDevice": EmulatedDevice})
+    assert said in out.getvalue() and ("right" in out.getvalue()) == (said == "right")
+
+
+@pytest.mark.parametrize("cell", ["table-faded", "clock-faded"])
+def test_a_gap_that_is_not_graded_does_not_show_its_answer(cell: str) -> None:
+    answer = re.search(r"### BEGIN SOLUTION.*?\n(.*?)\n### END SOLUTION", CELLS[cell], re.DOTALL)
+    assert answer
+    values = answer[1].partition(" = ")[2]
+    names: dict[str, Any] = {}
+    for source, said in (
+        (CELLS[cell], "right\n"),
+        (CELLS[cell].replace(values, "0, " * values.count(",") + "0"), "not yet"),
+    ):
+        with redirect_stdout(io.StringIO()) as out:
+            exec(compile("from zlib import crc32\n" + source, cell, "exec"), names)
+        assert out.getvalue().startswith(said)
 
 
 def test_the_scans_under_two_rules_find_what_the_text_says() -> None:

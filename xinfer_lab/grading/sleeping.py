@@ -1,11 +1,13 @@
-"""When a program sleeps: a wait of the host that no command stream shows."""
+"""When a program sleeps, or waits for something that is no fence: a wait of the host that no command stream shows."""
 
 from __future__ import annotations
 
+import queue
+import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -14,30 +16,51 @@ __all__ = ["on_sleep"]
 
 @contextmanager
 def on_sleep(answer: object, tell: Callable[[], object]) -> Iterator[None]:
-    """While the block runs, ``tell()`` is called before each `time.sleep`, whatever name ``answer`` has for it.
+    """While the block runs, ``tell()`` is called before each wait for time, for a file, or for another thread, whatever
+    name ``answer`` has for it.
 
-    Python tells of a sleep only from 3.13 on, by an audit event, so the function is exchanged: in its module, and
-    where the cells of the answer have imported it by name. Threads that are there already do not count: a notebook's
-    kernel has one that sleeps and looks, again and again, whether its server is alive.
+    Python tells of a sleep only from 3.13 on, by an audit event, so what waits is exchanged: in its module, and where
+    the cells of the answer have imported it by name. All that `threading` waits for (an event, a semaphore, a full
+    queue) ends in `Condition.wait`; `SimpleQueue` is written in C, and waits by itself.
+    Threads that are there already do not count: a notebook's kernel has one that sleeps and looks, again and again,
+    whether its server is alive.
     """
-    sleep = time.sleep
     others = {*threading.enumerate()} - {threading.current_thread()}
 
-    def told(seconds: float, /) -> None:
-        if threading.current_thread() not in others:
-            tell()
-        sleep(seconds)
+    def told(wait: Callable[..., Any]) -> Callable[..., Any]:
+        def waits(*arguments: Any, **named: Any) -> Any:
+            if threading.current_thread() not in others:
+                tell()
+            return wait(*arguments, **named)
 
-    places: list[dict[str, Any]] = [vars(time), *_namespaces(answer)]
-    names = [(place, name) for place in places for name, value in list(place.items()) if value is sleep]
-    for place, name in names:
-        place[name] = told
+        return waits
+
+    class SimpleQueue(queue.SimpleQueue[Any]):
+        get = told(queue.SimpleQueue.get)
+
+    exchanged = [(time.sleep, told(time.sleep)), (select.select, told(select.select)), (queue.SimpleQueue, SimpleQueue)]
+    with ExitStack() as stack:
+        for place in (vars(time), vars(select), vars(queue), *_namespaces(answer)):
+            for wait, other in exchanged:
+                stack.enter_context(_exchanged(place, wait, other))
+        condition = threading.Condition.wait
+        stack.callback(setattr, threading.Condition, "wait", condition)
+        threading.Condition.wait = told(condition)  # type: ignore[method-assign]
+        yield
+
+
+@contextmanager
+def _exchanged(place: dict[str, Any], value: object, other: object) -> Iterator[None]:
+    """``other`` under every name that ``place`` has for ``value``."""
+    names = [name for name, held in list(place.items()) if held is value]
+    for name in names:
+        place[name] = other
     try:
         yield
     finally:
-        for place, name in names:
-            if place.get(name) is told:
-                place[name] = sleep
+        for name in names:
+            if place.get(name) is other:
+                place[name] = value
 
 
 def _namespaces(answer: object) -> list[dict[str, Any]]:

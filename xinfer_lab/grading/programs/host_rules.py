@@ -44,7 +44,7 @@ def host_never_sleeps(evidence: Evidence) -> Fault | None:
                 "host-sleeps",
                 "The host sleeps while the passes run.",
                 expected="the host submits and goes on; queues wait for fences",
-                got="time.sleep",
+                got="time.sleep, or another wait for what is no fence",
                 records=(index - 1,),
                 hint="Sleeping is waiting, and orders nothing: let a queue wait, queue.wait(fence, value).",
                 show=False,

@@ -37,11 +37,11 @@ PIECES: tuple[Piece, ...] = (
     _question("table_refuses", 2, refused_calls, play_table),
     _question("clock", 3, traces, play_clock),
     _question("clock_pins", 2, traces_with_pins, play_clock),
-    *POOL_PIECES,
     _question("predict_scan", 1, once("your prediction", low=0, high=18)),
     _question("explain_scan", 1, once("your choice", choices=["A", "B", "C", "D"])),
     _question("lru_hits", 2, scans, SCAN),
     _question("best_hits", 3, scans, SCAN),
+    *POOL_PIECES,
     *GATE_PIECES,
 )
 """In the notebook's order."""

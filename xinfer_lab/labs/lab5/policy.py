@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from xinfer_lab.grading.numbers import whole
 from xinfer_lab.grading.piece import Observed
 from xinfer_lab.grading.student_line import methods_of
 from xinfer_lab.grading.values import Value
@@ -70,13 +71,14 @@ def _played(policy: Any, inputs: Mapping[str, Value], victims: list[Value]) -> I
         if page not in there:
             if len(there) == inputs["frames"]:
                 victim = policy.choose(lambda other, held=frozenset(held): other in there and other not in held)
-                victims.append(victim)
+                chosen = whole(victim)
+                victims.append(victim if chosen is None else chosen)
                 if victim is None:
                     yield
                     continue
-                if type(victim) is not int or victim not in there or victim in held:
+                if chosen is None or chosen not in there or chosen in held:
                     return
-                there.remove(victim)
+                there.remove(chosen)
                 policy.removed(victim)
             there.add(page)
             policy.placed(page)

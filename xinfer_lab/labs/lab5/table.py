@@ -9,6 +9,7 @@ from typing import Any
 
 from xinfer_lab.grading.denial import DeniedModule
 from xinfer_lab.grading.guard import AnswerTimeout
+from xinfer_lab.grading.numbers import plain_scalar, whole
 from xinfer_lab.grading.piece import Observed
 from xinfer_lab.grading.raised import origin_of
 from xinfer_lab.grading.student_line import Line, methods_of, raised_at
@@ -35,7 +36,7 @@ def play_table(answer: Any, inputs: Mapping[str, Value], observed: Observed) -> 
         line, look = lines.get(name), dict[str, str]()
         try:
             returned = getattr(table, name)(*map(anew, arguments))
-            did = f"returned {returned!r}"[:80] if name == "unbind" else "done"
+            did = f"returned {_number(returned)}" if name == "unbind" else "done"
         except Exception as error:
             did = _broke(error)
             line = line if did == "PageError" else raised_at(error.__traceback__) or line
@@ -68,7 +69,7 @@ def _others(answer: Any, inputs: Mapping[str, Value]) -> Iterator[None]:
 
 
 def _ask(table: Any, name: str, arguments: list[Value]) -> None:
-    # What comes of it shows in the table that is looked at, if it does at all.
+    # What goes wrong here shows in the table that is looked at, if it does at all.
     with suppress(Exception):
         getattr(table, name)(*map(anew, arguments))
 
@@ -87,10 +88,23 @@ def _broke(error: Exception) -> str:
 
 def _look(table: Any, look: Mapping[str, Value]) -> dict[str, str]:
     said = {f"page {page}": _page(table, page) for page in look["pages"]}
-    said |= {f"frame {frame}": f"page_in {table.page_in(frame)!r}"[:80] for frame in look["frames"]}
-    return said | {"free_frame()": f"{table.free_frame()!r}"[:80]}
+    said |= {f"frame {frame}": f"page_in {_number(table.page_in(frame))}" for frame in look["frames"]}
+    return said | {"free_frame()": _number(table.free_frame())}
 
 
 def _page(table: Any, page: int) -> str:
-    held = f"{table.state(page)}, frame {table.frame_of(page)!r}, pins {table.pins(page)!r}"
-    return f"{held}, dirty {table.is_dirty(page)!r}"[:120]
+    state, dirty = table.state(page), plain_scalar(table.is_dirty(page))
+    held = f"frame {_number(table.frame_of(page))}, pins {_number(table.pins(page))}"
+    written = bool(dirty) if dirty is not None else table.is_dirty(page)
+    return f"{_text(state)}, {held}, dirty {written!r}"[:160]
+
+
+def _number(value: object) -> str:
+    """A number of whichever library as Python writes it; anything else as it is."""
+    number = whole(value)
+    return f"{value!r}"[:80] if number is None else f"{number}"
+
+
+def _text(value: object) -> str:
+    """A text as its letters, also where it is a member of an enum."""
+    return str.__str__(value) if isinstance(value, str) else f"{value!r}"[:80]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.values import Value, shown
@@ -82,7 +83,7 @@ class Dial:
                 return None
             if (may_go(page) or self._does("what may not go loses its mark")) and not self._does("marks stay"):
                 self.marks.discard(page)
-        return None
+        return self.ring[0] if self.ring and self._does("somebody has to go") else None
 
 
 def _anything(page: int) -> bool:
@@ -137,53 +138,92 @@ def _use(use: Sequence[Value]) -> str:
     return f"{words} while {' and '.join(map(str, held))} may not go" if held else words
 
 
-def _idea(name: str, explanation: str, *ideas: str) -> WrongModel:
-    return WrongModel(name, explanation, _played(*ideas))
+def _idea(name: str, explanation: str, idea: str, rule: str) -> WrongModel:
+    return WrongModel(name, explanation, _played(idea), rule=rule)
 
 
 _IDEAS = (
-    _idea("First in, first out", "A page that was used gets a second chance: used marks it.", "uses are not noted"),
-    _idea("Least recently used", "CLOCK knows whether a page was used since the hand came by, not when.", "by age"),
-    _idea("Most recently used", "The hand comes to pages in the order of the ring.", "newest first"),
+    _idea(
+        "First in, first out",
+        "A page that was used gets a second chance: used marks it.",
+        "uses are not noted",
+        "used_marks",
+    ),
+    _idea(
+        "Least recently used", "CLOCK knows whether a page was used since the hand came by, not when.", "by age", "ring"
+    ),
+    _idea("Most recently used", "The hand comes to pages in the order of the ring.", "newest first", "ring"),
     _idea(
         "The hand begins anew",
         "The hand stays where it stopped; the next search begins there, not at the page that came first.",
         "the hand begins anew",
+        "hand_stays",
     ),
     _idea(
         "No page is ever found",
         "The hand takes away the mark of each page that it passes, so the second time it comes that page may go. Does "
         "choose take marks away, and does it return the page?",
         "marks stay",
+        "takes_marks",
     ),
     _idea(
         "Marks go all at once",
         "The hand takes away the marks that it passes on its way, also where it finds a page without one.",
         "marks go all at once",
+        "takes_marks",
     ),
-    _idea("A single round", "If all pages are marked, the second round finds them without.", "a single round"),
-    _idea("A new page has no mark", "A page that just came is marked, or it would be the next to go.",
-          "a new page is not marked"),
-    _idea("A new page comes before the hand", "A new page comes just behind the hand: the hand sees it last.",
-          "a new page comes before the hand"),
-    _idea("Pages stay in the ring", "removed takes a page out of the ring: it has no frame to give up.",
-          "pages stay in the ring"),
-)  # fmt: skip
+    _idea(
+        "A single round",
+        "If all pages are marked, the second round finds them without.",
+        "a single round",
+        "two_rounds",
+    ),
+    _idea(
+        "A new page has no mark",
+        "A page that just came is marked, or it would be the next to go.",
+        "a new page is not marked",
+        "comes_marked",
+    ),
+    _idea(
+        "A new page comes before the hand",
+        "A new page comes just behind the hand: the hand sees it last.",
+        "a new page comes before the hand",
+        "behind_the_hand",
+    ),
+    _idea(
+        "Pages stay in the ring",
+        "removed takes a page out of the ring: it has no frame to give up.",
+        "pages stay in the ring",
+        "removed",
+    ),
+)
 
 _PINS = (
-    _idea("Nobody is asked whether a page may go", "Ask may_go(page) of each page before you look at its mark.",
-          "nobody is asked"),
+    _idea(
+        "Nobody is asked whether a page may go",
+        "Ask may_go(page) of each page before you look at its mark.",
+        "nobody is asked",
+        "asks",
+    ),
     _idea(
         "What may not go loses its mark",
         "The hand passes over a page that may not go, and leaves it as it is.",
         "what may not go loses its mark",
+        "keeps_mark",
     ),
     _idea(
         "It stops at what may not go",
         "The hand goes on past a page that may not go; None is for when it has been round twice.",
         "stops at what may not go",
+        "passes_over",
     ),
-)  # fmt: skip
+    _idea(
+        "Somebody has to go",
+        "Where none may go, choose returns None: the pool says no then, and takes no page that is being used.",
+        "somebody has to go",
+        "none",
+    ),
+)
 
 _SHARED = shared_books("policies", _played(), _compare)
 
@@ -194,6 +234,7 @@ CLOCK = Judge(
     call=_call,
     compare=_compare,
     wrong=(_SHARED, *_IDEAS),
+    besides=("hundreds",),
     tried=_moment,
 )
 
@@ -203,6 +244,7 @@ CLOCK_PINS = Judge(
     noun="list of choices",
     call=_call,
     compare=_compare,
-    wrong=(_SHARED, *_PINS, *_IDEAS),
+    wrong=(_SHARED, *_PINS, *(replace(idea, rule="") for idea in _IDEAS)),
+    besides=("hundreds",),
     tried=_moment,
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.grading.programs.verify_program import Named
 from xinfer_lab.labs.lab5.judge import signs
+from xinfer_lab.labs.lab5.judge.notes import BEFORE, ONCE
 from xinfer_lab.labs.lab5.pages import pages_of
 
-__all__ = ["DECLINES", "EVICT_IDEAS", "GENERAL", "PREFETCH_IDEAS", "TOO_EAGER", "VALUE_BEFORE"]
+__all__ = ["DECLINES", "EVICT_IDEAS", "GENERAL", "ON_ITS_WAY", "PREFETCH_IDEAS", "TOO_EAGER", "VALUE_BEFORE"]
 
 GENERAL = (
     Named(
@@ -50,6 +51,12 @@ GENERAL = (
         lambda evidence, fault: signs.raised(fault, "FenceError") and "must be greater" in fault.got,
     ),
     Named(
+        "Another value is noted than signalled",
+        "Whoever waits goes by the note. It has to be the very value that is signalled behind this command.",
+        signs.signalled_another_value,
+        instead_of_hint=True,
+    ),
+    Named(
         "The wrong queue waits",
         "A wait holds back the queue that it is given to. Who would run too far? That queue has to wait; one that "
         "waits for its own signal waits for nothing.",
@@ -88,13 +95,18 @@ DECLINES = (
     ),
 )
 
+ON_ITS_WAY = Named(
+    "A page on its way may go when another one is needed now",
+    "It was fetched on a guess, and nobody has it. Ask for the frame with ahead=False where the page is needed now.",
+    lambda evidence, fault: fault.kind == "refused" and signs.on_its_way(evidence, fault),
+)
+
 TOO_EAGER = Named(
     "A page that was fetched ahead has to leave for another",
     "make_room has to know that this page is not needed yet: hand `ahead` on to it. Otherwise pages that were "
     "fetched ahead push each other out before anybody has used them.",
     lambda evidence, fault: (
-        (fault.kind == "submits" and "finds no frame" in fault.headline)
-        or (fault.kind == "wrong-answer" and fault.got == "True")
+        fault.kind == "wrong-answer:True" or (fault.kind == "submits-full" and "a copy" in fault.got)
     ),
 )
 
@@ -153,6 +165,19 @@ PREFETCH_IDEAS = (
         signs.fewer_signals_than_copies,
     ),
     Named(
+        "It has not arrived yet",
+        "arrive says that whoever uses the page comes after its copy. Submitted is not arrived: acquire tells the "
+        "table, once the direct queue was told to wait.",
+        lambda evidence, fault: signs.copy_not_awaited(evidence, fault) and not signs.awaited_at_all(evidence, fault),
+    ),
+    Named(
+        "Nobody knows when the page is there",
+        "The value that is signalled has to be noted for the page: ready[page]. As long as it is 0, nobody waits.",
+        lambda evidence, fault: (
+            signs.copy_not_awaited(evidence, fault) and not signs.waits(evidence, "direct", "arrived")
+        ),
+    ),
+    Named(
         "The value from before the signal",
         VALUE_BEFORE,
         signs.copy_not_awaited,
@@ -168,7 +193,7 @@ PREFETCH_IDEAS = (
         "The frame is never bound",
         "The table is where everybody looks: without bind the page is not there for anybody, and its frame is given "
         "away again.",
-        lambda evidence, fault: signs.broke_in(evidence, fault, "acquire") or fault.kind == "brought-twice-unbound",
+        lambda evidence, fault: signs.broke_in(evidence, fault, "acquire"),
     ),
     Named(
         "On demand",
@@ -177,6 +202,12 @@ PREFETCH_IDEAS = (
         lambda evidence, fault: fault.kind == "on-demand",
     ),
     TOO_EAGER,
+    ON_ITS_WAY,
+    Named(
+        "Something is submitted where there is no frame",
+        "Ask make_room first. Where it gives None there is nothing to do: no wait, no copy, no signal.",
+        lambda evidence, fault: fault.kind == "submits-full",
+    ),
     *DECLINES,
     Named(
         "The policy is not told",
@@ -206,7 +237,7 @@ PREFETCH_IDEAS = (
         "Waits for more than its frame",
         "The bytes are right, but a wait for later work puts in order what could run at the same time. Wait for "
         "what was noted for this frame, and for this page.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        lambda evidence, fault: fault.kind.startswith("no-overlap"),
     ),
 )
 
@@ -258,10 +289,13 @@ EVICT_IDEAS = (
     Named(
         "The value from before the signal",
         VALUE_BEFORE,
-        lambda evidence, fault: (
-            (signs.not_saved_yet(evidence, fault) or signs.not_home_yet(evidence, fault))
-            and signs.off_by_one(evidence, "saved")
-        ),
+        lambda evidence, fault: signs.copies_home_noted(evidence, fault, BEFORE),
+    ),
+    Named(
+        "Noted the first time alone",
+        "A page goes home again and again, and a frame is emptied again and again. Each copy home has a value of its "
+        "own, and takes the place of the value that was noted before.",
+        lambda evidence, fault: signs.copies_home_noted(evidence, fault, ONCE),
     ),
     Named(
         "A page is fetched before it is home",
@@ -312,7 +346,9 @@ EVICT_IDEAS = (
         "The copy queue waits in prefetch, for what evict has noted, and only before it fills this very frame or "
         "brings this very page. In evict the write-back queue alone waits.",
         lambda evidence, fault: (
-            fault.kind == "no-overlap" and signs.waits_for_saved(evidence, fault) and signs.own_wait(evidence, fault)
+            fault.kind.startswith("no-overlap")
+            and signs.waits_for_saved(evidence, fault)
+            and signs.own_wait(evidence, fault)
         ),
         instead_of_hint=True,
     ),
@@ -320,13 +356,13 @@ EVICT_IDEAS = (
         "Noted, and not saved",
         "prefetch waits for what evict has noted. A page that nobody wrote does not go home, so there is nothing to "
         "note: emptied and returned change where a page is saved, for its frame and for it, and nowhere else.",
-        lambda evidence, fault: fault.kind == "no-overlap" and signs.waits_for_saved(evidence, fault),
+        lambda evidence, fault: fault.kind == "no-overlap:saved" and signs.waits_for_saved(evidence, fault),
         instead_of_hint=True,
     ),
     Named(
         "Waits for more than its frame",
         "The bytes are right, but a wait for later work puts in order what could run at the same time. Wait for what "
         "was noted for this frame.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        lambda evidence, fault: fault.kind.startswith("no-overlap"),
     ),
 )

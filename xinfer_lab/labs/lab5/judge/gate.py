@@ -9,6 +9,7 @@ from xinfer_lab.grading.programs import run_rules as rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify_program import ProgramJudge
 from xinfer_lab.labs.lab5.judge.expected import expected_run, nothing_beside_the_pool
+from xinfer_lab.labs.lab5.judge.page_rules import fetched_ahead
 from xinfer_lab.labs.lab5.judge.rules import MOVES, WAITS
 from xinfer_lab.labs.lab5.judge.signs import BLAME
 from xinfer_lab.labs.lab5.judge.use_ideas import GATE_IDEAS
@@ -118,5 +119,5 @@ GATE = ProgramJudge(
     GATE_IDEAS,
     BLAME,
     MixtureCase.of,
-    (*MOVES, *WAITS[:2]),
+    (*MOVES, *WAITS[:2], fetched_ahead),
 )

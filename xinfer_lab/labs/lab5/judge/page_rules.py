@@ -14,13 +14,11 @@ from xinfer_lab.device.records import (
     Dispatch,
     Free,
     HostRead,
-    HostWait,
     HostWrite,
     Record,
     Signal,
     Wait,
 )
-from xinfer_lab.grading.programs import run_rules as rules
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.labs.lab5.judge.page_order import too_much_order
@@ -30,9 +28,7 @@ __all__ = [
     "acquires_right",
     "dirty_pages_go_home",
     "fetched_ahead",
-    "host_never_blocks_for_pages",
     "no_page_in_use_leaves",
-    "no_race",
     "one_wait_for_a_page",
     "pages_move_whole",
     "refuses_right",
@@ -184,7 +180,7 @@ def dirty_pages_go_home(evidence: Evidence) -> Fault | None:
     for call in pages_of(evidence).calls:
         page = call.page
         saved = any(not copy.brings and copy.page == page for copy in call.copies)
-        if call.name == "evict" and page in call.before.dirty and not saved:
+        if call.name == "evict" and page in call.before.dirty and not saved and not _broke(evidence, call):
             return Fault(
                 "dropped",
                 f"What was written to page {page} is lost when it is evicted.",
@@ -192,6 +188,11 @@ def dirty_pages_go_home(evidence: Evidence) -> Fault | None:
                 got="none",
             )
     return None
+
+
+def _broke(evidence: Evidence, call: PoolCall) -> bool:
+    """Whether the run broke off within ``call``, which then never came to what it has to do."""
+    return evidence.raised is not None and call is pages_of(evidence).calls[-1]
 
 
 def refuses_right(evidence: Evidence) -> Fault | None:
@@ -207,7 +208,7 @@ def refuses_right(evidence: Evidence) -> Fault | None:
             return _wrong_refusal(evidence, call, coming)
         if call.name == "prefetch" and bool(call.result) != coming:
             return Fault(
-                "wrong-answer",
+                f"wrong-answer:{bool(call.result)}",
                 f"prefetch of page {call.page} says {bool(call.result)}.",
                 expected=f"{coming}: "
                 + (
@@ -222,7 +223,7 @@ def refuses_right(evidence: Evidence) -> Fault | None:
         begun = [index for index, _ in call.records(evidence.stream)]
         if not coming and begun:
             return Fault(
-                "submits",
+                "submits-full",
                 f"{call.name} of page {call.page} finds no frame, and submits something all the same.",
                 expected="nothing: a refusal changes nothing",
                 got=_listed(evidence, begun),
@@ -324,7 +325,7 @@ def fetched_ahead(evidence: Evidence) -> Fault | None:
     for call in pages_of(evidence).calls:
         there = call.before.frame_of(call.page) is not None
         room = call.before.room(evidence.case.shape, ahead=True)
-        if call.name == "prefetch" and room and not there and not call.copies:
+        if call.name == "prefetch" and room and not there and not call.copies and not _broke(evidence, call):
             return Fault(
                 "on-demand",
                 f"prefetch of page {call.page} does not start its copy.",
@@ -340,28 +341,6 @@ def _next_copy(evidence: Evidence, page: int, begin: int) -> tuple[int, ...]:
     return tuple(record for record, _ in zip(later, range(1), strict=False))
 
 
-def no_race(evidence: Evidence) -> Fault | None:
-    """No two accesses race. Told is, of the first command that races, the race with the latest other one."""
-    hazards = evidence.findings.hazards
-    return rules.hazard_fault(evidence, rules.telling_hazard(hazards)) if hazards else None
-
-
-def host_never_blocks_for_pages(evidence: Evidence) -> Fault | None:
-    """The host waits for nothing within calls of the pool."""
-    for call in pages_of(evidence).calls:
-        for index, record in call.records(evidence.stream):
-            if isinstance(record, HostWait):
-                return Fault(
-                    "host-blocks",
-                    f"The host blocks in {call.name}.",
-                    expected="the host submits and goes on; queues wait for fences",
-                    got=f"the host waits for {rules.awaited(record)}",
-                    records=(index,),
-                    hint="Let a queue wait instead of the host: queue.wait(fence, value).",
-                )
-    return None
-
-
 def waits_for_no_more(evidence: Evidence) -> Fault | None:
     """Nothing orders two commands of different queues but what their pages and frames need."""
     found = too_much_order(evidence)
@@ -370,8 +349,9 @@ def waits_for_no_more(evidence: Evidence) -> Fault | None:
     first, second, wait = found
     names = [getattr(evidence.stream[index], "label", "") or f"record {index}" for index in (first, second)]
     queues = [getattr(evidence.stream[index], "queue", "") for index in (first, second)]
+    fence = getattr(evidence.stream[wait], "fence", "").partition(".")[0] if wait is not None else ""
     return Fault(
-        "no-overlap",
+        f"no-overlap:{fence}",
         f"'{names[1]}' cannot overlap '{names[0]}'.",
         expected=f"the {queues[1]} queue goes on while the {queues[0]} queue works: the two share no page and no frame",
         got="a wait puts one after the other",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xinfer_lab.device.records import Copy, HostRead, HostWrite
 from xinfer_lab.grading.choices import PREDICTION
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
@@ -11,6 +13,8 @@ from xinfer_lab.labs.lab5.judge.copy_ideas import EVICT_IDEAS, PREFETCH_IDEAS
 from xinfer_lab.labs.lab5.judge.expected import nothing_beside_the_pool
 from xinfer_lab.labs.lab5.judge.gate import GATE
 from xinfer_lab.labs.lab5.judge.leaves import leaves_by_clock
+from xinfer_lab.labs.lab5.judge.page_races import ARRIVED, EMPTIED, HOME, LAST_USE, WRITER
+from xinfer_lab.labs.lab5.judge.page_rules import fetched_ahead
 from xinfer_lab.labs.lab5.judge.rules import MOVES, WAITS
 from xinfer_lab.labs.lab5.judge.signs import BLAME
 from xinfer_lab.labs.lab5.judge.use_ideas import ACQUIRE_IDEAS, RELEASE_IDEAS
@@ -106,7 +110,11 @@ def no_other_copies(evidence: Evidence) -> Fault | None:
     return None
 
 
-def _judge(passed: str, part: str, ideas: tuple[Named, ...]) -> ProgramJudge:
+_HOST = {"host-blocks": "host", "host-sleeps": "host"}
+_CALLS = {"raised:AttributeError": "calls_only"}
+
+
+def _judge(passed: str, part: str, ideas: tuple[Named, ...], named: Mapping[str, str]) -> ProgramJudge:
     blame = {kind: part for kind in BLAME} | {"raised:": part, "submits": part}
     return ProgramJudge(
         (*MOVES, *WAITS, as_asked, no_other_copies, leaves_by_clock, right_bytes, nothing_beside_the_pool),
@@ -114,22 +122,121 @@ def _judge(passed: str, part: str, ideas: tuple[Named, ...]) -> ProgramJudge:
         ideas,
         blame,
         PoolScript.of,
-        (*MOVES, *WAITS[:2]),
+        (*MOVES, *WAITS[:2], fetched_ahead),
+        named={**named, **_CALLS},
     )
 
 
 JUDGES: dict[str, Judge | ProgramJudge] = {
     "lab5.predict_wait": PREDICTION,
     "lab5.prefetch": _judge(
-        "Pages are copied ahead, into frames that nobody uses any more.", "prefetch", PREFETCH_IDEAS
+        "Pages are copied ahead, into frames that nobody uses any more.",
+        "prefetch",
+        PREFETCH_IDEAS,
+        {
+            "brought-twice": "there",
+            "submits": "there",
+            "victim": "policy",
+            "submits-full": "no_room",
+            "part": "whole",
+            "queue": "copy_queue",
+            "in-use": "given_frame",
+            "wrong-frame": "given_frame",
+            "wrong-home": "given_frame",
+            "on-demand": "now",
+            "raised:ValueError": "now",
+            LAST_USE: "last_use",
+            EMPTIED: "emptied",
+            HOME: "returned",
+            "hazard:self-wait": "copy_queue_waits",
+            "direct-waits": "copy_queue_waits",
+            "no-overlap": "no_more",
+            "signals:": "one_signal",
+            "raised:EarlyWait": "one_signal",
+            ARRIVED: "behind",
+            "raised:FenceError": "own_value",
+            "never-signalled": "noted",
+            "raised:PageError": "bind",
+            "wrong-answer:True": "ahead",
+            "wrong-answer:False": "room",
+            "raised:TypeError": "says",
+            **_HOST,
+        },
     ),
     "lab5.acquire": _judge(
-        "Nobody reads a page before it is there, and no page leaves while it is read.", "acquire", ACQUIRE_IDEAS
+        "Nobody reads a page before it is there, and no page leaves while it is read.",
+        "acquire",
+        ACQUIRE_IDEAS,
+        {
+            "refused": "fetches",
+            "raised:AnswerTimeout": "pool_full",
+            "not-refused": "pool_full",
+            ARRIVED: "waits",
+            "hazard:self-wait": "direct_queue",
+            "no-overlap": "no_more",
+            "submits": "nothing_there",
+            "signals:": "nothing_there",
+            "in-use": "counted",
+            "raised:PageError": "counted",
+            "dropped": "dirty",
+            "saved-clean": "only_then",
+            "victim": "used",
+            "wrong-frame": "returns",
+            "raised:TypeError": "returns",
+            "raised:BufferRangeError": "returns",
+            **_HOST,
+        },
     ),
-    "lab5.release": _judge("A page may go once the direct queue is done with it.", "release", RELEASE_IDEAS),
+    "lab5.release": _judge(
+        "A page may go once the direct queue is done with it.",
+        "release",
+        RELEASE_IDEAS,
+        {
+            "raised:EarlyWait": "signals",
+            "signals:": "once",
+            "raised:FenceError": "own_value",
+            "hazard:wrong-signaller": "direct_queue",
+            LAST_USE: "noted",
+            WRITER: "noted",
+            "no-overlap": "no_more",
+            "in-use": "one_less",
+            "raised:TypeError": "one_less",
+            "brought-twice": "stays",
+            "raised:ValueError": "stays",
+            "victim": "stays",
+            "waits-early": "nobody_waits",
+            **{kind: "nobody_waits" for kind in _HOST},
+        },
+    ),
     "lab5.evict": _judge(
-        "A page that nobody wrote gives its frame up, and nothing is copied home.", "evict", EVICT_IDEAS
+        "A page that nobody wrote gives its frame up, and nothing is copied home.",
+        "evict",
+        EVICT_IDEAS,
+        {
+            "saved-clean": "clean",
+            "submits-clean": "clean",
+            "raised:TypeError": "returns",
+            "raised:PageError": "told",
+        },
     ),
-    "lab5.write_back": _judge("What was written goes home before its frame is used again.", "evict", EVICT_IDEAS),
+    "lab5.write_back": _judge(
+        "What was written goes home before its frame is used again.",
+        "evict",
+        EVICT_IDEAS,
+        {
+            "dropped": "home",
+            "queue": "write_back_queue",
+            WRITER: "last_use",
+            "no-overlap:released": "no_later",
+            "no-overlap:saved": "notes_stay",
+            "signals:": "one_signal",
+            "raised:FenceError": "own_value",
+            EMPTIED: "emptied",
+            HOME: "returned",
+            "raised:PageError": "mark_clean",
+            "hazard:self-wait": "nobody_else",
+            **_HOST,
+        },
+    ),
     "lab5.gate": GATE,
 }

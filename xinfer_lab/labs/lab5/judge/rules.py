@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xinfer_lab.labs.lab5.judge import page_races as races
 from xinfer_lab.labs.lab5.judge import page_rules as pages
 from xinfer_lab.labs.lab5.judge import page_signals as signals
 
@@ -16,8 +17,8 @@ MOVES = (
 )
 """What is moved, bound and refused."""
 WAITS = (
-    pages.host_never_blocks_for_pages,
-    pages.no_race,
+    races.host_never_blocks_for_pages,
+    races.no_race,
     pages.submits_nothing_for_what_is_there,
     signals.submits_nothing_for_clean_pages,
     pages.one_wait_for_a_page,

@@ -27,4 +27,5 @@ def shared_books(what: str, truth: Callable[..., Value], compare: Callable[..., 
         "Alone your class is right; here a second object of it is at work, and one was there before. What an object "
         "remembers belongs on self, set in __init__: not in the class, a global or a default argument.",
         pattern=only_beside_others,
+        rule="shares_nothing",
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from xinfer_lab.device.device import WRITE_BACK
-from xinfer_lab.device.records import Copy, Record, Signal, Wait
+from xinfer_lab.device.records import Record, Signal, Wait
 from xinfer_lab.grading.programs.calls import REFUSED
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
+from xinfer_lab.labs.lab5.judge.notes import how_marked, how_noted, how_released
+from xinfer_lab.labs.lab5.judge.page_races import ARRIVED, EMPTIED, HOME, LAST_USE, WRITER
 from xinfer_lab.labs.lab5.pages import PageCopy, pages_of
 from xinfer_lab.labs.lab5.script import PoolScript
 
@@ -14,10 +15,12 @@ __all__ = [
     "awaited_at_all",
     "broke_in",
     "brought_by_number",
+    "copies_home_noted",
     "copy_not_awaited",
     "fewer_signals_than_copies",
     "frame_0_stays_empty",
     "full_when_it_broke",
+    "lost",
     "nobody_leaves",
     "not_done",
     "not_home_yet",
@@ -27,15 +30,16 @@ __all__ = [
     "only_on_demand",
     "own_wait",
     "pushes_nobody_out_ahead",
-    "race",
     "raised",
     "raised_at",
     "reaches_into_a_given_class",
     "reader_not_awaited",
     "saved_in_the_last_call",
+    "signalled_another_value",
     "signals_before_bringing",
     "signals_before_saving",
     "unsignalled_use",
+    "uses_noted",
     "waits",
     "waits_before",
     "waits_behind",
@@ -44,9 +48,11 @@ __all__ = [
 ]
 
 BLAME = {
-    "hazard:read-after-write": "acquire",
-    "hazard:write-after-read": "prefetch",
-    "hazard:write-after-write": "prefetch",
+    ARRIVED: "acquire",
+    LAST_USE: "prefetch",
+    WRITER: "evict",
+    EMPTIED: "prefetch",
+    HOME: "prefetch",
     "refused": "acquire",
     "not-refused": "acquire",
     "wrong-frame": "acquire",
@@ -77,59 +83,47 @@ def _queue(record: Record) -> str:
     return getattr(record, "queue", "host")
 
 
-def race(evidence: Evidence, fault: Fault, second: str, first: str, where: str = "frame") -> bool:
-    """Whether the fault is a race of a command of the queue ``second`` with an earlier one of ``first``, about a frame
-    or a home."""
-    if not fault.kind.startswith("hazard:") or len(fault.records) < 2:
-        return False
-    late, early = (evidence.stream[index] for index in fault.records[:2])
-    if (_queue(late), _queue(early)) != (second, first):
-        return False
-    return where == "any" or _shared(evidence, late, early) == where
-
-
-def _shared(evidence: Evidence, late: Record, early: Record) -> str:
-    home = evidence.case.shape.home
-    both = (late, early)
-    return (
-        "home"
-        if all(isinstance(record, Copy) and home in (record.src.buffer, record.dst.buffer) for record in both)
-        and _overlap_at(both, home)
-        else "frame"
-    )
-
-
-def _overlap_at(records: tuple[Record, ...], buffer: str) -> bool:
-    spans = []
-    for record in records:
-        assert isinstance(record, Copy)
-        spans.append(record.src if record.src.buffer == buffer else record.dst)
-    return spans[0].overlaps(spans[1])
-
-
 def copy_not_awaited(evidence: Evidence, fault: Fault) -> bool:
     """The direct queue uses a page before its copy."""
-    return race(evidence, fault, "direct", "copy")
+    return fault.kind.startswith(ARRIVED)
 
 
 def reader_not_awaited(evidence: Evidence, fault: Fault) -> bool:
     """A page comes into a frame that the direct queue may still use."""
-    return race(evidence, fault, "copy", "direct")
+    return fault.kind.startswith(LAST_USE)
 
 
 def writer_not_awaited(evidence: Evidence, fault: Fault) -> bool:
     """A frame is saved before the direct queue has written it."""
-    return race(evidence, fault, WRITE_BACK, "direct")
+    return fault.kind.startswith(WRITER)
 
 
 def not_saved_yet(evidence: Evidence, fault: Fault) -> bool:
     """A page comes into a frame whose contents are still being saved."""
-    return race(evidence, fault, "copy", WRITE_BACK)
+    return fault.kind.startswith(EMPTIED)
 
 
 def not_home_yet(evidence: Evidence, fault: Fault) -> bool:
     """A page is brought before its own bytes are home."""
-    return race(evidence, fault, "copy", WRITE_BACK, "home")
+    return fault.kind.startswith(HOME)
+
+
+def copies_home_noted(evidence: Evidence, fault: Fault, way: str) -> bool:
+    """Whether a copy home was not awaited because its value was noted in this ``way``."""
+    if not fault.kind.startswith((EMPTIED, HOME)):
+        return False
+    return way in (how_noted(evidence) or ())
+
+
+def uses_noted(evidence: Evidence, fault: Fault, way: str) -> bool:
+    """Whether a frame's last use was not awaited because its value was noted in this ``way``."""
+    return not_done(evidence, fault) and how_released(evidence) == way
+
+
+def signalled_another_value(evidence: Evidence, fault: Fault) -> bool:
+    """Whether a queue waits for a value that is not signalled, of a fence that is."""
+    fences = {record.fence for record in evidence.stream if isinstance(record, Signal)}
+    return raised(fault, "EarlyWait") and any(f"'{fence}'" in fault.got for fence in fences)
 
 
 def waits(evidence: Evidence, queue: str, fence: str) -> list[int]:
@@ -223,11 +217,11 @@ def full_when_it_broke(evidence: Evidence) -> bool:
 
 
 def on_its_way(evidence: Evidence, fault: Fault) -> bool:
-    """Whether a page on its way, acquired by nobody, could have gone when the refusal came."""
+    """Whether, when the refusal came, pages on their way could have gone, and no others."""
     for call in pages_of(evidence).calls:
-        if call.name == "acquire" and call.result == REFUSED and call.before.room(evidence.case.shape, ahead=False):
-            held = call.before
-            return any(not held.pins.get(page, 0) and page not in held.arrived for page in held.pages.values())
+        if call.name == "acquire" and call.result == REFUSED:
+            shape = evidence.case.shape
+            return call.before.room(shape, ahead=False) and not call.before.room(shape, ahead=True)
     return False
 
 
@@ -285,12 +279,15 @@ def _needed_and_awaited(evidence: Evidence, late: int, early: int, fence: str) -
 
 def brought_by_number(evidence: Evidence) -> bool:
     """Whether the last page was brought into the frame whose number is that of a page that was there."""
-    last = pages_of(evidence).calls[-1]
-    return any(copy.brings and last.before.frame_of(copy.frame) not in (None, copy.frame) for copy in last.copies)
+    calls = pages_of(evidence).calls
+    last = calls[-1] if calls else None
+    return last is not None and any(
+        copy.brings and last.before.frame_of(copy.frame) not in (None, copy.frame) for copy in last.copies
+    )
 
 
 def _declines(fault: Fault) -> bool:
-    return fault.kind == "refused" or (fault.kind == "wrong-answer" and fault.got == "False")
+    return fault.kind == "refused" or fault.kind == "wrong-answer:False"
 
 
 def frame_0_stays_empty(evidence: Evidence, fault: Fault) -> bool:
@@ -338,3 +335,8 @@ def waits_for_saved(evidence: Evidence, fault: Fault) -> bool:
 def saved_in_the_last_call(evidence: Evidence) -> bool:
     """Whether a page was saved in the last call."""
     return bool(pages_of(evidence).calls) and any(not copy.brings for copy in pages_of(evidence).calls[-1].copies)
+
+
+def lost(evidence: Evidence, fault: Fault, way: str) -> bool:
+    """Whether what was written is lost because pages were marked dirty in this ``way``."""
+    return fault.kind == "dropped" and how_marked(evidence) == way

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.values import Value, shown
@@ -78,7 +79,7 @@ class Books:
         return None
 
     def call(self, name: str, page: int, frame: int | None = None) -> str:
-        """Do it; what comes of it."""
+        """Do it; returns how it went."""
         refused = self.reason(name, page, frame) is not None
         if refused and (name == "mark_dirty" or not self.follows("changes, then refuses")):
             if name == "unbind" and self.follows("cleans, then refuses"):
@@ -97,6 +98,8 @@ class Books:
 
     def arrive(self, page: int, _: None) -> None:
         """The page is there."""
+        if self.follows("never arrives"):
+            return
         if page in self.place:
             self.arrived.add(page)
         else:
@@ -209,8 +212,8 @@ def _call(case: Case) -> str:
     return f"PageTable({case.inputs['pages']}, {case.inputs['frames']}), {case.label}"
 
 
-def _idea(name: str, explanation: str, *ideas: str) -> WrongModel:
-    return WrongModel(name, explanation, _played(*ideas))
+def _idea(name: str, explanation: str, idea: str, rule: str = "") -> WrongModel:
+    return WrongModel(name, explanation, _played(idea), rule=rule)
 
 
 _MOVES = (
@@ -219,39 +222,59 @@ _MOVES = (
         "Page to frame and frame to page are two notes, and bind has to make both: without the second one nobody knows "
         "that a frame is taken.",
         "one way",
+        "both_ways",
     ),
-    _idea("There as soon as it is bound", "A bound page is MIGRATING until arrive is called.", "there at once"),
+    _idea(
+        "There as soon as it is bound",
+        "A bound page is MIGRATING until arrive is called.",
+        "there at once",
+        "on_its_way",
+    ),
+    _idea(
+        "Nobody ever arrives",
+        "arrive makes a MIGRATING page IN_DEVICE: before that nobody may use it.",
+        "never arrives",
+        "arrives",
+    ),
     _idea(
         "A pin is a flag",
         "A page may have several users at once, so count them: the first who releases it must not free it for all.",
         "a pin is a flag",
+        "counted",
     ),
     _idea(
         "Clean for the next user",
         "Another user changes nothing about what was written: the page is dirty until it was copied home, which "
         "mark_clean says.",
         "clean for the next user",
+        "stays_dirty",
     ),
     _idea(
         "Released is evicted",
         "A page that nobody uses stays where it is, and may be found there again. It leaves when unbind is called.",
         "released is evicted",
+        "stays",
     ),
     _idea(
-        "The frame is not given back", "unbind has to free the frame too: its owner is nobody then.", "keeps the frame"
+        "The frame is not given back",
+        "unbind has to free the frame too: its owner is nobody then.",
+        "keeps the frame",
+        "frees",
     ),
-    _idea("It left, and is still IN_DEVICE", "A page without a frame is IN_HOST.", "keeps its state"),
-    _idea("The highest free frame", "free_frame gives the lowest one.", "the last frame"),
+    _idea("It left, and is still IN_DEVICE", "A page without a frame is IN_HOST.", "keeps its state", "in_host"),
+    _idea("The highest free frame", "free_frame gives the lowest one.", "the last frame", "lowest"),
     _idea(
         "Frames in order of arrival",
         "Pages leave in any order, so the number of bound pages says nothing about which frame is free.",
         "counts up",
+        "lowest",
     ),
-    _idea("The frame is kept for itself", "unbind returns the frame that it freed.", "returns nothing"),
+    _idea("The frame is kept for itself", "unbind returns the frame that it freed.", "returns nothing", "returns"),
     _idea(
         "Only what has arrived may leave",
         "A page that was fetched for nothing may go as well: what comes into its frame comes by the same queue, later.",
         "only what arrived leaves",
+        "may_leave",
     ),
 )
 
@@ -261,32 +284,63 @@ _REFUSALS = (
         "Changed, then refused",
         "Whoever catches the error finds a table that was changed by half: look first, then change.",
         "changes, then refuses",
+        "changes_nothing",
     ),
     _idea(
         "Refused, and clean from then on",
         "The page that was not let go is as dirty as before: asked again, the table must refuse again. A refusal "
         "changes nothing.",
         "cleans, then refuses",
+        "stays_dirty",
     ),
     _idea(
         "Its own frame is no other",
         "A page that has a frame is bound already, and may be there: bind would send it on its way again. It is "
         "refused for the frame that it has, too.",
         "its own frame",
+        "own_frame",
     ),
-    _idea("A page in two frames", "A page that has a frame cannot be bound to another one.", "two frames"),
-    _idea("A frame with two owners", "bind has to look at frame to page too: the frame may be taken.", "takes frames"),
-    _idea("Arrived from anywhere", "Only a MIGRATING page arrives, and it does so once.", "arrives from anywhere"),
-    _idea("Read while it migrates", "A page that is on its way is not read: pin waits for arrive.", "reads too early"),
-    _idea("Fewer than no users", "Who releases a page twice releases somebody else's.", "counts below zero"),
-    _idea("A page that is used may go", "Pins are for this: somebody still reads these bytes.", "drops what is used"),
+    _idea(
+        "A page in two frames", "A page that has a frame cannot be bound to another one.", "two frames", "other_frame"
+    ),
+    _idea(
+        "A frame with two owners",
+        "bind has to look at frame to page too: the frame may be taken.",
+        "takes frames",
+        "taken_frame",
+    ),
+    _idea(
+        "Arrived from anywhere",
+        "Only a MIGRATING page arrives, and it does so once.",
+        "arrives from anywhere",
+        "arrive",
+    ),
+    _idea(
+        "Read while it migrates",
+        "A page that is on its way is not read: pin waits for arrive.",
+        "reads too early",
+        "pin",
+    ),
+    _idea("Fewer than no users", "Who releases a page twice releases somebody else's.", "counts below zero", "unpin"),
+    _idea(
+        "A page that is used may go",
+        "Pins are for this: somebody still reads these bytes.",
+        "drops what is used",
+        "leave_used",
+    ),
     _idea(
         "Written bytes are dropped",
         "The only copy of what was written is the one in the frame, until it was copied home.",
         "drops what is written",
+        "leave_dirty",
     ),
-    _idea("Leaves without having been there", "A page without a frame has none to give up.", "leaves from anywhere"),
-)  # fmt: skip
+    _idea(
+        "Leaves without having been there",
+        "A page without a frame has none to give up.",
+        "leaves from anywhere",
+        "leave_frameless",
+    ),
+)
 
 _SHARED = shared_books("tables", _played(), _compare)
 
@@ -297,6 +351,7 @@ TABLE = Judge(
     call=_call,
     compare=_compare,
     wrong=(_SHARED, *_MOVES),
+    besides=("hundreds",),
 )
 
 TABLE_REFUSES = Judge(
@@ -305,5 +360,6 @@ TABLE_REFUSES = Judge(
     noun="table",
     call=_call,
     compare=_compare,
-    wrong=(_SHARED, *_REFUSALS, *_MOVES),
+    wrong=(_SHARED, *_REFUSALS, *(replace(idea, rule="") for idea in _MOVES)),
+    besides=("page_error", "hundreds"),
 )

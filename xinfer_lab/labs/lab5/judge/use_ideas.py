@@ -5,7 +5,8 @@ from __future__ import annotations
 from xinfer_lab.device.device import WRITE_BACK
 from xinfer_lab.grading.programs.verify_program import Named
 from xinfer_lab.labs.lab5.judge import signs
-from xinfer_lab.labs.lab5.judge.copy_ideas import DECLINES, GENERAL, TOO_EAGER, VALUE_BEFORE
+from xinfer_lab.labs.lab5.judge.copy_ideas import DECLINES, GENERAL, ON_ITS_WAY, TOO_EAGER, VALUE_BEFORE
+from xinfer_lab.labs.lab5.judge.notes import ARRIVING, FIRST_USER, ONCE, READER_CLEANS
 
 __all__ = ["ACQUIRE_IDEAS", "GATE_IDEAS", "RELEASE_IDEAS"]
 
@@ -53,16 +54,17 @@ ACQUIRE_IDEAS = (
         ),
     ),
     Named(
+        "Written by nobody yet",
+        "The table marks a page dirty for those who have it: pin it first, then mark_dirty.",
+        lambda evidence, fault: signs.raised(fault, "PageError") and "written by nobody" in fault.got,
+    ),
+    Named(
         "A migrating page is never read",
         "First the direct queue is told to wait for the copy, then the table that the page has arrived, then it is "
         "pinned: in this order the table refuses nothing.",
         lambda evidence, fault: signs.broke_in(evidence, fault, "acquire"),
     ),
-    Named(
-        "A page on its way may go when another one is needed now",
-        "It was fetched on a guess, and nobody has it. Ask for the frame with ahead=False.",
-        lambda evidence, fault: fault.kind == "refused" and signs.on_its_way(evidence, fault),
-    ),
+    ON_ITS_WAY,
     Named(
         "A page's number is not a frame's",
         "The table says in which frame the page lies.",
@@ -71,13 +73,34 @@ ACQUIRE_IDEAS = (
     Named(
         "Waits although the page is there",
         "A page whose state is IN_DEVICE was waited for when it came. Nothing is submitted for it any more.",
-        lambda evidence, fault: fault.kind == "direct-waits" or (fault.kind == "submits" and "a wait" in fault.got),
+        lambda evidence, fault: fault.kind == "submits" and "a wait" in fault.got,
+    ),
+    Named(
+        "One wait is enough",
+        "A queue that has waited for a value is past it for good.",
+        lambda evidence, fault: fault.kind == "direct-waits",
     ),
     Named(
         "More pins than acquires",
         "Each acquire is one user more, and its release takes one away. A page that is pinned twice for one acquire "
         "never loses its last user, and can never leave.",
         signs.nobody_leaves,
+    ),
+    Named(
+        "A reader makes the page clean",
+        "Dirty ends with the copy home, which evict makes. Whoever acquires the page to read it changes nothing.",
+        lambda evidence, fault: signs.lost(evidence, fault, READER_CLEANS),
+    ),
+    Named(
+        "Only the first user makes a page dirty",
+        "A page may have users already when somebody acquires it to write: mark_dirty with write=True, whoever uses "
+        "it besides.",
+        lambda evidence, fault: signs.lost(evidence, fault, FIRST_USER),
+    ),
+    Named(
+        "Only a page that has just come is made dirty",
+        "A page may be found in its frame and be written then: mark_dirty with write=True in every acquire.",
+        lambda evidence, fault: signs.lost(evidence, fault, ARRIVING),
     ),
     Named(
         "Nobody knows that the page was written",
@@ -100,18 +123,28 @@ ACQUIRE_IDEAS = (
         "Waits for more than its page",
         "The bytes are right, but a wait for the newest copy holds the direct queue back until all that was fetched "
         "ahead has come.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        lambda evidence, fault: fault.kind.startswith("no-overlap"),
     ),
 )
 
 RELEASE_IDEAS = (
     *GENERAL,
     Named(
+        "A released page is as dirty as before",
+        "Dirty ends with the copy home, which evict makes. release says that one user less is there, and no more.",
+        lambda evidence, fault: fault.kind == "dropped",
+    ),
+    Named(
         "Nothing is signalled behind the use",
         "Somebody will have to wait until the direct queue is done with this page, and can wait only for what is "
         "signalled: released, on the direct queue, now.",
         lambda evidence, fault: signs.raised(fault, "EarlyWait"),
         instead_of_hint=True,
+    ),
+    Named(
+        "Noted the first time alone",
+        "Each release has a value of its own, and it takes the place of the value that was noted for the frame before.",
+        lambda evidence, fault: signs.uses_noted(evidence, fault, ONCE),
     ),
     Named(
         "A use that nobody signals",
@@ -152,7 +185,9 @@ RELEASE_IDEAS = (
     Named(
         "Pins are never given back",
         "Each release takes one pin away. As long as they stay, no page may leave, and the pool is full for good.",
-        lambda evidence, fault: fault.kind in ("refused", "wrong-answer") or signs.broke_in(evidence, fault, "evict"),
+        lambda evidence, fault: (
+            fault.kind.startswith(("refused", "wrong-answer")) or signs.broke_in(evidence, fault, "evict")
+        ),
     ),
     Named(
         "One release ends the uses of others",
@@ -163,14 +198,14 @@ RELEASE_IDEAS = (
         "Waits where nobody has to yet",
         "Whoever overwrites the frame will wait, if anybody ever does. release only signals.",
         lambda evidence, fault: (
-            fault.kind == "waits-early" or (fault.kind == "no-overlap" and signs.own_wait(evidence, fault))
+            fault.kind == "waits-early" or (fault.kind.startswith("no-overlap") and signs.own_wait(evidence, fault))
         ),
     ),
     Named(
         "Noted for other frames, too",
         "Whoever fills a frame waits for what is noted there. The value of this signal is noted for the frame of the "
         "page that is released, and for no other.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        lambda evidence, fault: fault.kind.startswith("no-overlap"),
         instead_of_hint=True,
     ),
 )
@@ -256,6 +291,6 @@ GATE_IDEAS = (
     Named(
         "Waits for more than has to be",
         "The bytes are right, but a wait for later work puts in order what could run at the same time.",
-        lambda evidence, fault: fault.kind == "no-overlap",
+        lambda evidence, fault: fault.kind.startswith("no-overlap"),
     ),
 )

@@ -2,6 +2,7 @@
 wrong: gives up after one round
 check: clock, clock_pins, gate
 phrase: A single round
+rule: clock.two_rounds
 """
 
 

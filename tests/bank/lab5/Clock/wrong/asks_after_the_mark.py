@@ -2,6 +2,7 @@
 wrong: a page that may not go loses its mark
 check: clock_pins
 phrase: What may not go loses its mark
+rule: clock_pins.keeps_mark
 """
 
 

@@ -2,6 +2,7 @@
 wrong: compares pages by identity
 check: clock, clock_pins
 phrase: It gives up another page
+rule: clock.hundreds
 """
 
 

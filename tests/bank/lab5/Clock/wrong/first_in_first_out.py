@@ -2,6 +2,7 @@
 wrong: uses are not noted
 check: clock, clock_pins
 phrase: First in, first out
+rule: clock.used_marks
 """
 
 

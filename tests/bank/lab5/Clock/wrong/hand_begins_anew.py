@@ -2,6 +2,7 @@
 wrong: each search begins at the page that came first
 check: clock, clock_pins
 phrase: The hand begins anew
+rule: clock.hand_stays
 """
 
 

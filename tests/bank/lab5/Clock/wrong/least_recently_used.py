@@ -2,6 +2,7 @@
 wrong: the page that was used longest ago goes
 check: clock, clock_pins
 phrase: Least recently used
+rule: clock.ring
 """
 
 

@@ -2,6 +2,7 @@
 wrong: marks go only when all pages have one
 check: clock, clock_pins
 phrase: Marks go all at once
+rule: clock.takes_marks
 """
 
 

@@ -2,6 +2,7 @@
 wrong: keeps the marks in a global, for all policies together
 check: clock, clock_pins
 phrase: Two policies share their books
+rule: clock.shares_nothing
 """
 
 MARKED = set()

@@ -2,6 +2,7 @@
 wrong: the hand takes no mark away
 check: clock, clock_pins, gate
 phrase: No page is ever found
+rule: clock.takes_marks
 """
 
 

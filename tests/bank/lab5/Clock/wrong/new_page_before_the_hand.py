@@ -2,6 +2,7 @@
 wrong: a new page is the next that the hand sees
 check: clock, clock_pins
 phrase: A new page comes before the hand
+rule: clock.behind_the_hand
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a page comes without a mark
 check: clock, clock_pins
 phrase: A new page has no mark
+rule: clock.comes_marked
 """
 
 

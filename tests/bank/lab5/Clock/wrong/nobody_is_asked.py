@@ -2,6 +2,7 @@
 wrong: may_go is not asked
 check: clock_pins, gate
 phrase: Nobody is asked whether a page may go
+rule: clock_pins.asks
 """
 
 

@@ -2,6 +2,7 @@
 wrong: if none may go, the one under the hand goes
 check: clock_pins, gate
 phrase: It gives up a page, and none may go
+rule: clock_pins.none
 """
 
 

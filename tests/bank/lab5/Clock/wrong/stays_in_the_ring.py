@@ -2,6 +2,7 @@
 wrong: a page that left stays in the ring
 check: clock, clock_pins, gate
 phrase: Pages stay in the ring
+rule: clock.removed
 """
 
 

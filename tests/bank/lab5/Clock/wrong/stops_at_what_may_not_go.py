@@ -2,6 +2,7 @@
 wrong: gives up at the first page that may not go
 check: clock_pins, gate
 phrase: It stops at what may not go
+rule: clock_pins.passes_over
 """
 
 

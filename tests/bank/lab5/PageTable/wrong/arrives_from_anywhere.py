@@ -2,6 +2,7 @@
 wrong: a page arrives without having been on its way
 check: table_refuses
 phrase: Arrived from anywhere
+rule: table_refuses.arrive
 """
 
 

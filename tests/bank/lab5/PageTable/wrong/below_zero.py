@@ -2,6 +2,7 @@
 wrong: a page is released more often than acquired
 check: table_refuses
 phrase: Fewer than no users
+rule: table_refuses.unpin
 """
 
 

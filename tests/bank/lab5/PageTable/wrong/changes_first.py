@@ -2,6 +2,7 @@
 wrong: changes, then looks
 check: table_refuses
 phrase: Changed, then refused
+rule: table_refuses.changes_nothing
 """
 
 

@@ -2,6 +2,7 @@
 wrong: compares pages by identity
 check: table, table_refuses
 phrase: is refused, and it is in order
+rule: table.hundreds
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the next frame is the number of those that are taken
 check: table, table_refuses
 phrase: Frames in order of arrival
+rule: table.lowest
 """
 
 

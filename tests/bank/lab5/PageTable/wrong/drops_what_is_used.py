@@ -2,6 +2,7 @@
 wrong: a page leaves while it is used
 check: table_refuses
 phrase: A page that is used may go
+rule: table_refuses.leave_used
 """
 
 

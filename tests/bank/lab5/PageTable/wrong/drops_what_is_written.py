@@ -2,6 +2,7 @@
 wrong: a dirty page leaves
 check: table_refuses
 phrase: Written bytes are dropped
+rule: table_refuses.leave_dirty
 """
 
 

@@ -2,6 +2,7 @@
 wrong: unbind forgets the frame's owner
 check: table, table_refuses, gate
 phrase: The frame is not given back
+rule: table.frees
 """
 
 

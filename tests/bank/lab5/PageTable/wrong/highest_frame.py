@@ -2,6 +2,7 @@
 wrong: free_frame begins at the end
 check: table, table_refuses
 phrase: The highest free frame
+rule: table.lowest
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a page leaves without having a frame
 check: table_refuses
 phrase: Leaves without having been there
+rule: table_refuses.leave_frameless
 """
 
 

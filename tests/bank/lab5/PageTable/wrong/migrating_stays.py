@@ -2,6 +2,7 @@
 wrong: a page that is on its way cannot leave
 check: table, table_refuses, gate
 phrase: Only what has arrived may leave
+rule: table.may_leave
 """
 
 

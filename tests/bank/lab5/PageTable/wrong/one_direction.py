@@ -2,6 +2,7 @@
 wrong: bind notes the frame for the page, and not the page for the frame
 check: table, table_refuses, gate
 phrase: One direction only
+rule: table.both_ways
 """
 
 

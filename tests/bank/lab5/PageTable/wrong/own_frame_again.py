@@ -2,6 +2,7 @@
 wrong: takes a bind of a page to the frame that it has
 check: table_refuses
 phrase: Its own frame is no other
+rule: table_refuses.own_frame
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a second user forgets that the first one wrote
 check: table, table_refuses
 phrase: Clean for the next user
+rule: table.stays_dirty
 """
 
 

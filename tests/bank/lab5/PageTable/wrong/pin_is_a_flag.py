@@ -2,6 +2,7 @@
 wrong: a page is used or it is not
 check: table, table_refuses
 phrase: A pin is a flag
+rule: table.counted
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a page that is on its way is used
 check: table_refuses
 phrase: Read while it migrates
+rule: table_refuses.pin
 """
 
 

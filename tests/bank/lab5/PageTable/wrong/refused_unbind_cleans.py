@@ -2,6 +2,7 @@
 wrong: who asks twice may let a written page go
 check: table_refuses
 phrase: Refused, and clean from then on
+rule: table_refuses.stays_dirty
 """
 
 

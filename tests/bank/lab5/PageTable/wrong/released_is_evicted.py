@@ -2,6 +2,7 @@
 wrong: a page that nobody uses loses its frame
 check: table, table_refuses, gate
 phrase: Released is evicted
+rule: table.stays
 """
 
 

@@ -2,6 +2,7 @@
 wrong: unbind does not say which frame is free
 check: table, table_refuses, gate
 phrase: The frame is kept for itself
+rule: table.returns
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a page that left keeps its state
 check: table, table_refuses
 phrase: It left, and is still IN_DEVICE
+rule: table.in_host
 """
 
 

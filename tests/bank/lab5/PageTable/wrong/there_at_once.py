@@ -2,6 +2,7 @@
 wrong: a page is IN_DEVICE as soon as its copy is submitted
 check: table, table_refuses, gate
 phrase: There as soon as it is bound
+rule: table.on_its_way
 """
 
 

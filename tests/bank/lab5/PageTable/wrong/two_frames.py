@@ -2,6 +2,7 @@
 wrong: a page may come into a second frame
 check: table_refuses
 phrase: A page in two frames
+rule: table_refuses.other_frame
 """
 
 

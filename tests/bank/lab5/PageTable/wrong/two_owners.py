@@ -2,6 +2,7 @@
 wrong: a page may come into a frame that is taken
 check: table_refuses
 phrase: A frame with two owners
+rule: table_refuses.taken_frame
 """
 
 

@@ -2,6 +2,7 @@
 wrong: counts users in the class, for all tables together
 check: table, table_refuses
 phrase: Two tables share their books
+rule: table.shares_nothing
 """
 
 

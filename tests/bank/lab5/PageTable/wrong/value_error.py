@@ -2,6 +2,7 @@
 wrong: refuses with ValueError
 check: table_refuses
 phrase: has to be refused with PageError
+rule: table_refuses.page_error
 """
 
 

@@ -1,7 +1,8 @@
 """
 wrong: a page that is acquired to be read is clean from then on
 check: acquire
-phrase: What was written to page
+phrase: A reader makes the page clean
+rule: acquire.dirty
 """
 
 

@@ -2,6 +2,7 @@
 wrong: takes every page for written
 check: acquire, gate
 phrase: nobody has written it
+rule: acquire.only_then
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits although the page is there
 check: acquire, gate
 phrase: the page is there
+rule: acquire.nothing_there
 """
 
 

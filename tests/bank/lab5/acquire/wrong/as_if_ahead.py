@@ -2,6 +2,7 @@
 wrong: refuses rather than take the frame of a page on its way
 check: acquire
 phrase: A page on its way may go when another one is needed now
+rule: acquire.fetches
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the copy queue waits for its own signal
 check: acquire, gate
 phrase: The wrong queue waits
+rule: acquire.direct_queue
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the host waits for the copy
 check: acquire, gate
 phrase: The host waits in place of a queue
+rule: acquire.host
 """
 
 

@@ -2,6 +2,7 @@
 wrong: does not say that the page is written
 check: acquire, gate
 phrase: lost
+rule: acquire.dirty
 """
 
 

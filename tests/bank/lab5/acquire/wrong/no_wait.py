@@ -2,6 +2,7 @@
 wrong: takes submitted for arrived
 check: acquire, gate
 phrase: Nobody waits for the copy
+rule: acquire.waits
 """
 
 

@@ -2,6 +2,7 @@
 wrong: does not pin the page
 check: acquire, gate
 phrase: Not every acquire is pinned
+rule: acquire.counted
 """
 
 

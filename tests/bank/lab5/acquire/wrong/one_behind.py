@@ -2,6 +2,7 @@
 wrong: waits for the copy before its own
 check: acquire, gate
 phrase: The wait is not for this page's copy
+rule: acquire.waits
 """
 
 

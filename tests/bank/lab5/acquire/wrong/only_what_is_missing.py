@@ -2,6 +2,7 @@
 wrong: waits only for what it fetched itself, not for what is on its way
 check: acquire, gate
 phrase: Nobody waits for the copy
+rule: acquire.waits
 """
 
 

@@ -2,6 +2,7 @@
 wrong: pins a page that is in use already no second time
 check: acquire
 phrase: One pin for two users
+rule: acquire.counted
 """
 
 

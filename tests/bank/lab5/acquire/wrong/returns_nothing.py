@@ -2,6 +2,7 @@
 wrong: returns nothing
 check: acquire, gate
 phrase: acquire has to return the page's frame, an int, but returned None
+rule: acquire.returns
 """
 
 

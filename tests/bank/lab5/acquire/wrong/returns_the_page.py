@@ -2,6 +2,7 @@
 wrong: returns the page's number
 check: acquire, gate
 phrase: A page's number is not a frame's
+rule: acquire.returns
 """
 
 

@@ -1,7 +1,8 @@
 """
 wrong: a page that somebody uses already is not made dirty
 check: acquire
-phrase: Nobody knows that the page was written
+phrase: Only the first user makes a page dirty
+rule: acquire.dirty
 """
 
 

@@ -2,6 +2,7 @@
 wrong: signals what nobody waits for
 check: acquire, gate
 phrase: signals once in acquire
+rule: acquire.nothing_there
 """
 
 from xinfer_lab.paging.errors import PoolFull

@@ -2,6 +2,7 @@
 wrong: tries again until a frame is free
 check: acquire
 phrase: It spins
+rule: acquire.pool_full
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for the whole device
 check: acquire, gate
 phrase: The host waits in place of a queue
+rule: acquire.host
 """
 
 

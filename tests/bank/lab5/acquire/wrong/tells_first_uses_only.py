@@ -2,6 +2,7 @@
 wrong: tells the policy of a use only where the page has just come
 check: acquire
 phrase: The policy does not hear of uses
+rule: acquire.used
 """
 
 

@@ -2,6 +2,7 @@
 wrong: does not tell the policy
 check: acquire
 phrase: The policy does not hear of uses
+rule: acquire.used
 """
 
 

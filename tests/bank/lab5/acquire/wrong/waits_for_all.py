@@ -2,6 +2,7 @@
 wrong: waits for the newest copy, whatever the page
 check: acquire, gate
 phrase: Waits for more than its page
+rule: acquire.no_more
 """
 
 

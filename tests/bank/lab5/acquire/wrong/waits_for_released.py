@@ -2,6 +2,7 @@
 wrong: waits for the fence of the direct queue itself
 check: acquire, gate
 phrase: The wrong fence
+rule: acquire.waits
 """
 
 

@@ -1,7 +1,8 @@
 """
 wrong: only a page that has just come is made dirty
 check: acquire
-phrase: Nobody knows that the page was written
+phrase: Only a page that has just come is made dirty
+rule: acquire.dirty
 """
 
 

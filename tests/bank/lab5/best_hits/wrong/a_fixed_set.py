@@ -2,6 +2,7 @@
 wrong: all frames but one keep their page
 check: best_hits
 phrase: A fixed set of all frames but one
+rule: best_hits.just_before
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the average, not rounded
 check: best_hits
 phrase: A whole number was asked for
+rule: best_hits.whole
 """
 
 

@@ -2,6 +2,7 @@
 wrong: all frames keep their page
 check: best_hits
 phrase: A fixed set of all frames.
+rule: best_hits.just_before
 """
 
 

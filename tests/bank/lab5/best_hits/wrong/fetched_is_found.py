@@ -2,6 +2,7 @@
 wrong: counts after it fetched
 check: best_hits
 phrase: Found when it is fetched
+rule: best_hits.first_pass
 """
 
 

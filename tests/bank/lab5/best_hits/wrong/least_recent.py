@@ -2,6 +2,7 @@
 wrong: the page that was used longest ago goes
 check: best_hits
 phrase: The least recently used page goes
+rule: best_hits.just_before
 """
 
 

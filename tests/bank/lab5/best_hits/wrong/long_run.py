@@ -2,6 +2,7 @@
 wrong: the average of the long run in every pass
 check: best_hits
 phrase: The long run from the first pass on
+rule: best_hits.just_before
 """
 
 

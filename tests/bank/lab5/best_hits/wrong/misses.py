@@ -2,6 +2,7 @@
 wrong: counts the copies
 check: best_hits
 phrase: The misses are counted
+rule: best_hits.hits
 """
 
 

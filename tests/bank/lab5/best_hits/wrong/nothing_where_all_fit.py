@@ -2,6 +2,7 @@
 wrong: the formula, and nothing where all fit
 check: best_hits
 phrase: Nothing is found where all pages fit
+rule: best_hits.all_fit
 """
 
 

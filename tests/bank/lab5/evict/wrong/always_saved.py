@@ -2,6 +2,7 @@
 wrong: saves every page
 check: evict, write_back, gate
 phrase: Clean pages are saved
+rule: evict.clean
 """
 
 

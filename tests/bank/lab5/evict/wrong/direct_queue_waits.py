@@ -2,6 +2,7 @@
 wrong: the direct queue waits for itself
 check: write_back, gate
 phrase: The wrong queue waits
+rule: write_back.nobody_else
 """
 
 

@@ -2,6 +2,7 @@
 wrong: does not note when the frame is empty
 check: write_back, gate
 phrase: A frame is filled before it was saved
+rule: write_back.emptied
 """
 
 

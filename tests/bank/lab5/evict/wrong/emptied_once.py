@@ -1,7 +1,8 @@
 """
 wrong: notes when a frame is empty the first time alone
 check: write_back, gate
-phrase: A frame is filled before it was saved
+phrase: Noted the first time alone
+rule: write_back.emptied
 """
 
 

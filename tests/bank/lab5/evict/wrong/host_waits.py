@@ -2,6 +2,7 @@
 wrong: the host waits until the page is home
 check: write_back, gate
 phrase: The host waits in place of a queue
+rule: write_back.host
 """
 
 

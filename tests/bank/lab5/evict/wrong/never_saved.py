@@ -2,6 +2,7 @@
 wrong: drops what was written
 check: write_back, gate
 phrase: is lost
+rule: write_back.home
 """
 
 

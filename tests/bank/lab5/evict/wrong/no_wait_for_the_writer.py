@@ -2,6 +2,7 @@
 wrong: saves before the direct queue has written
 check: write_back, gate
 phrase: Nobody waits for the writer
+rule: write_back.last_use
 """
 
 

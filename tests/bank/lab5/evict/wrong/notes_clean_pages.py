@@ -2,6 +2,7 @@
 wrong: notes something for a clean page, too
 check: write_back
 phrase: Noted, and not saved
+rule: write_back.notes_stay
 """
 
 

@@ -2,6 +2,7 @@
 wrong: saves on the queue that brings pages
 check: write_back, gate
 phrase: Both directions on one queue
+rule: write_back.write_back_queue
 """
 
 

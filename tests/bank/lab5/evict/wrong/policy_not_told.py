@@ -2,6 +2,7 @@
 wrong: the policy still counts the page
 check: evict, write_back, gate
 phrase: The policy is not told
+rule: evict.told
 """
 
 

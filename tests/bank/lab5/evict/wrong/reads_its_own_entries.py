@@ -2,6 +2,7 @@
 wrong: reads what the notebook's table stores, and the check brings another table
 check: evict, write_back
 phrase: The pool's table and policy are not yours here
+rule: evict.calls_only
 """
 
 

@@ -2,6 +2,7 @@
 wrong: does not note when the page is home
 check: write_back
 phrase: A page is fetched before it is home
+rule: write_back.returned
 """
 
 

@@ -1,7 +1,8 @@
 """
 wrong: notes when a page is home the first time alone
 check: write_back
-phrase: read-after-write
+phrase: Noted the first time alone
+rule: write_back.returned
 """
 
 

@@ -2,6 +2,7 @@
 wrong: returns nothing
 check: evict, write_back, gate
 phrase: evict has to return the frame that is free now, an int, but returned None
+rule: evict.returns
 """
 
 

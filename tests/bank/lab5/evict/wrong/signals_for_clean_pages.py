@@ -2,6 +2,7 @@
 wrong: a clean page is signalled, too
 check: evict, write_back, gate
 phrase: and no page goes home
+rule: evict.clean
 """
 
 

@@ -2,6 +2,7 @@
 wrong: signals the same value for each copy home
 check: write_back, gate
 phrase: A fence value is used twice
+rule: write_back.own_value
 """
 
 

@@ -2,6 +2,7 @@
 wrong: two signals for a copy home
 check: write_back, gate
 phrase: The write back queue signals twice
+rule: write_back.one_signal
 """
 
 

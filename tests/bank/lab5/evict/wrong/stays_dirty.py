@@ -2,6 +2,7 @@
 wrong: does not say that the page is clean
 check: write_back, gate
 phrase: A page that was saved is clean
+rule: write_back.mark_clean
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for everything that the direct queue was given
 check: write_back
 phrase: Waits for more than its frame
+rule: write_back.no_later
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for the page's copy, not for its writer
 check: write_back, gate
 phrase: The wrong fence
+rule: write_back.last_use
 """
 
 

@@ -2,6 +2,7 @@
 wrong: submits the copy first, then the wait
 check: write_back, gate
 phrase: The wait comes after the copy
+rule: write_back.last_use
 """
 
 

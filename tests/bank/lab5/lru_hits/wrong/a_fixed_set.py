@@ -2,6 +2,7 @@
 wrong: all frames but one keep their page
 check: lru_hits
 phrase: the others keep their pages
+rule: lru_hits.longest_ago
 """
 
 

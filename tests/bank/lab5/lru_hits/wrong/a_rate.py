@@ -2,6 +2,7 @@
 wrong: returns a share
 check: lru_hits
 phrase: number of hits
+rule: lru_hits.whole
 """
 
 

@@ -2,6 +2,7 @@
 wrong: LRU never finds anything
 check: lru_hits
 phrase: Always nothing
+rule: lru_hits.all_fit
 """
 
 

@@ -2,6 +2,7 @@
 wrong: an exact fit does not count
 check: lru_hits
 phrase: An exact fit does not count
+rule: lru_hits.all_fit
 """
 
 

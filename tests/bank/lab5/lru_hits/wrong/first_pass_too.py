@@ -2,6 +2,7 @@
 wrong: the first pass finds pages
 check: lru_hits
 phrase: The first pass finds pages too
+rule: lru_hits.first_pass
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a hit rate of frames / pages
 check: lru_hits
 phrase: What fits is found
+rule: lru_hits.longest_ago
 """
 
 

@@ -2,6 +2,7 @@
 wrong: counts the copies
 check: lru_hits
 phrase: The misses are counted
+rule: lru_hits.hits
 """
 
 

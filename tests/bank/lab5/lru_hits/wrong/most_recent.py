@@ -2,6 +2,7 @@
 wrong: plays the scan, and gives up the newest
 check: lru_hits
 phrase: The best choice there is
+rule: lru_hits.longest_ago
 """
 
 

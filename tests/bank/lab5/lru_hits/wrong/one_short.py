@@ -2,6 +2,7 @@
 wrong: one frame too few is enough
 check: lru_hits
 phrase: One frame too few is enough
+rule: lru_hits.longest_ago
 """
 
 

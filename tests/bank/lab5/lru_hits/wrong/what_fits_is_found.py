@@ -2,6 +2,7 @@
 wrong: as many are found as fit
 check: lru_hits
 phrase: What fits is found
+rule: lru_hits.longest_ago
 """
 
 

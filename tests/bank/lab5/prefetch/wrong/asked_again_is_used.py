@@ -2,6 +2,7 @@
 wrong: a page on its way that is asked for again counts as used
 check: prefetch
 phrase: A prefetch counts as a use
+rule: prefetch.policy
 """
 
 

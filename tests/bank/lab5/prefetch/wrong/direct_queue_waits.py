@@ -2,6 +2,7 @@
 wrong: the direct queue waits in place of the copy queue
 check: prefetch, gate
 phrase: The wrong queue waits
+rule: prefetch.copy_queue_waits
 """
 
 

@@ -2,6 +2,7 @@
 wrong: copies a page that is there
 check: prefetch, gate
 phrase: brought a second time
+rule: prefetch.there
 """
 
 

@@ -2,6 +2,7 @@
 wrong: evicts nobody for what is asked ahead
 check: prefetch, gate
 phrase: No page leaves for one that is fetched ahead
+rule: prefetch.room
 """
 
 

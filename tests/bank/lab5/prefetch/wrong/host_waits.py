@@ -2,6 +2,7 @@
 wrong: the host waits for the reader
 check: prefetch, gate
 phrase: The host waits in place of a queue
+rule: prefetch.host
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a page that is there counts as used when it is fetched ahead
 check: prefetch
 phrase: A prefetch counts as a use
+rule: prefetch.policy
 """
 
 

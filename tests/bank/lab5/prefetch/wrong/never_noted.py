@@ -1,7 +1,7 @@
 """
 wrong: does not note when the page is there
 check: prefetch, gate
-phrase: The value from before the signal
+phrase: Nobody knows when the page is there
 """
 
 

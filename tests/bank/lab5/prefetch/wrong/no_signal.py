@@ -2,6 +2,7 @@
 wrong: signals nothing
 check: prefetch, gate
 phrase: Nothing is signalled behind the copy
+rule: prefetch.one_signal
 """
 
 

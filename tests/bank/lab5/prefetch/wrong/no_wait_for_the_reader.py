@@ -2,6 +2,7 @@
 wrong: overwrites a frame that may still be read
 check: prefetch, gate
 phrase: Nobody waits for the frame's last user
+rule: prefetch.last_use
 """
 
 

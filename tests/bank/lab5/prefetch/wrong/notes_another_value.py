@@ -2,6 +2,7 @@
 wrong: notes a value that nobody signals
 check: prefetch, gate
 phrase: which nobody signals
+rule: prefetch.noted
 """
 
 

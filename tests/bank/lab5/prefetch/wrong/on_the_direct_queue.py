@@ -2,6 +2,7 @@
 wrong: copies on the direct queue
 check: prefetch, gate
 phrase: The copy queue has nothing to do
+rule: prefetch.copy_queue
 """
 
 

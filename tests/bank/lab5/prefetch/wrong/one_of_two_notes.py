@@ -2,6 +2,7 @@
 wrong: waits for the page only where nothing was noted for the frame
 check: prefetch
 phrase: A page is fetched before it is home
+rule: prefetch.returned
 """
 
 

@@ -2,6 +2,7 @@
 wrong: every second copy shares the value of the one before
 check: prefetch, gate
 phrase: One fence value for two copies
+rule: prefetch.behind
 """
 
 

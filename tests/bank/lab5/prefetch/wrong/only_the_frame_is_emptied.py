@@ -2,6 +2,7 @@
 wrong: waits for the frame's write-back, not for the page's own
 check: prefetch
 phrase: A page is fetched before it is home
+rule: prefetch.returned
 """
 
 

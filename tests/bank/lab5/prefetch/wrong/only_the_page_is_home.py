@@ -2,6 +2,7 @@
 wrong: waits for the page's write-back, not for the frame's
 check: prefetch, gate
 phrase: A frame is filled before it was saved
+rule: prefetch.emptied
 """
 
 

@@ -2,6 +2,7 @@
 wrong: reads what the notebook's table stores, and the check brings another table
 check: prefetch
 phrase: The pool's table and policy are not yours here
+rule: prefetch.calls_only
 """
 
 

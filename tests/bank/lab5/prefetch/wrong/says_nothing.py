@@ -2,6 +2,7 @@
 wrong: returns None where there is no room
 check: prefetch, gate
 phrase: has to return True or False, but returned None
+rule: prefetch.says
 """
 
 

@@ -2,6 +2,7 @@
 wrong: signals before the copy
 check: prefetch, gate
 phrase: The signal comes before the copy
+rule: prefetch.behind
 """
 
 

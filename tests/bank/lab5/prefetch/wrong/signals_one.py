@@ -2,6 +2,7 @@
 wrong: signals the same value for each copy
 check: prefetch, gate
 phrase: A fence value is used twice
+rule: prefetch.own_value
 """
 
 

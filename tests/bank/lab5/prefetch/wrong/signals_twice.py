@@ -2,6 +2,7 @@
 wrong: two signals
 check: prefetch, gate
 phrase: The copy queue signals twice
+rule: prefetch.one_signal
 """
 
 

@@ -2,6 +2,7 @@
 wrong: takes the frames of pages on their way
 check: prefetch, gate
 phrase: A page that was fetched ahead has to leave for another
+rule: prefetch.ahead
 """
 
 

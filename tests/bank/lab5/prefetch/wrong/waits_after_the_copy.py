@@ -2,6 +2,7 @@
 wrong: submits the copy first, then the wait
 check: prefetch, gate
 phrase: The wait comes after the copy
+rule: prefetch.last_use
 """
 
 

@@ -2,6 +2,7 @@
 wrong: waits for the newest release, whatever the frame
 check: prefetch, gate
 phrase: Waits for more than its frame
+rule: prefetch.no_more
 """
 
 

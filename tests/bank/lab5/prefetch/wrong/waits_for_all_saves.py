@@ -2,6 +2,7 @@
 wrong: waits for everything that is on its way home
 check: prefetch
 phrase: Waits for more than its frame
+rule: prefetch.no_more
 """
 
 

@@ -2,6 +2,7 @@
 wrong: signals the same value each time
 check: release, gate
 phrase: A fence value is used twice
+rule: release.own_value
 """
 
 

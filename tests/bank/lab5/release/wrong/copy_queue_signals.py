@@ -2,6 +2,7 @@
 wrong: the copy queue signals
 check: release, gate
 phrase: The wrong queue signals
+rule: release.direct_queue
 """
 
 

@@ -2,6 +2,7 @@
 wrong: the copy queue waits for every use at once
 check: release, gate
 phrase: Waits where nobody has to yet
+rule: release.nobody_waits
 """
 
 

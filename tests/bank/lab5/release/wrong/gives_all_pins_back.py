@@ -2,6 +2,7 @@
 wrong: takes all pins away, those of others too
 check: release
 phrase: One release ends the uses of others
+rule: release.one_less
 """
 
 

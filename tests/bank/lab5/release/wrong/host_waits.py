@@ -2,6 +2,7 @@
 wrong: the host waits for the use
 check: release, gate
 phrase: The host waits in place of a queue
+rule: release.nobody_waits
 """
 
 

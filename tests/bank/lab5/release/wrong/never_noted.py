@@ -2,6 +2,7 @@
 wrong: does not note who used the frame last
 check: release, gate
 phrase: Nobody knows when the frame was used last
+rule: release.noted
 """
 
 

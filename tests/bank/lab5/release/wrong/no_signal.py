@@ -2,6 +2,7 @@
 wrong: signals nothing
 check: release, gate
 phrase: Nothing is signalled behind the use
+rule: release.signals
 """
 
 

@@ -2,6 +2,7 @@
 wrong: notes the value for every frame
 check: release, gate
 phrase: Noted for other frames, too
+rule: release.no_more
 """
 
 

@@ -2,6 +2,7 @@
 wrong: notes the value before its own
 check: release, gate
 phrase: The value from before the signal
+rule: release.noted
 """
 
 

@@ -2,6 +2,7 @@
 wrong: signals once for each frame
 check: release, gate
 phrase: A use that nobody signals
+rule: release.noted
 """
 
 

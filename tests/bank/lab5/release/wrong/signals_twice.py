@@ -2,6 +2,7 @@
 wrong: two signals
 check: release, gate
 phrase: The direct queue signals twice
+rule: release.once
 """
 
 

@@ -2,6 +2,7 @@
 wrong: a wait that holds nobody back
 check: release, gate
 phrase: release lets the copy queue wait
+rule: release.nobody_waits
 """
 
 

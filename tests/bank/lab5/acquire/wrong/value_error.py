@@ -1,0 +1,18 @@
+"""
+wrong: refuses with ValueError
+check: acquire
+phrase: It raised ValueError
+"""
+
+
+def acquire(pool, page, write=False):
+    if not pool.prefetch(page, ahead=False):
+        raise ValueError(f"page {page} needs a frame, and every one holds a page that is acquired")
+    if pool.table.state(page) == "MIGRATING":
+        pool.device.direct_queue.wait(pool.arrived, pool.ready[page])
+        pool.table.arrive(page)
+    pool.table.pin(page)
+    pool.policy.used(page)
+    if write:
+        pool.table.mark_dirty(page)
+    return pool.table.frame_of(page)

@@ -1,0 +1,18 @@
+"""
+note: forgets a frame's last use once its copy home waits for it: who comes waits for that copy
+"""
+
+
+def evict(pool, page):
+    frame = pool.table.frame_of(page)
+    if pool.table.is_dirty(page):
+        queue, value = pool.device.write_back_queue, pool.saved.last_submitted + 1
+        queue.wait(pool.released, pool.last_use[frame])
+        pool.last_use[frame] = 0
+        queue.copy(pool.home(page), pool.span(frame), label=f"save page {page}")
+        queue.signal(pool.saved, value)
+        pool.emptied[frame] = value
+        pool.returned[page] = value
+        pool.table.mark_clean(page)
+    pool.policy.removed(page)
+    return pool.table.unbind(page)

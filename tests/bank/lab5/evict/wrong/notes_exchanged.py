@@ -1,0 +1,19 @@
+"""
+wrong: notes by page what is by frame, and the other way round
+check: write_back, gate
+phrase: A frame is filled before it was saved
+"""
+
+
+def evict(pool, page):
+    frame = pool.table.frame_of(page)
+    if pool.table.is_dirty(page):
+        queue, value = pool.device.write_back_queue, pool.saved.last_submitted + 1
+        queue.wait(pool.released, pool.last_use[frame])
+        queue.copy(pool.home(page), pool.span(frame), label=f"save page {page}")
+        queue.signal(pool.saved, value)
+        pool.emptied[page % len(pool.emptied)] = value
+        pool.returned[frame] = value
+        pool.table.mark_clean(page)
+    pool.policy.removed(page)
+    return pool.table.unbind(page)

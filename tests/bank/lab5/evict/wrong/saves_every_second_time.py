@@ -1,0 +1,22 @@
+"""
+wrong: saves a written page only where it did not just do so
+check: write_back, gate
+phrase: What was written is dropped
+rule: write_back.home
+"""
+
+
+def evict(pool, page):
+    frame = pool.table.frame_of(page)
+    if pool.table.is_dirty(page) and pool.returned[page]:
+        pool.table.mark_clean(page)
+    if pool.table.is_dirty(page):
+        queue, value = pool.device.write_back_queue, pool.saved.last_submitted + 1
+        queue.wait(pool.released, pool.last_use[frame])
+        queue.copy(pool.home(page), pool.span(frame), label=f"save page {page}")
+        queue.signal(pool.saved, value)
+        pool.emptied[frame] = value
+        pool.returned[page] = value
+        pool.table.mark_clean(page)
+    pool.policy.removed(page)
+    return pool.table.unbind(page)

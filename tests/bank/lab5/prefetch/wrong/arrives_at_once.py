@@ -1,0 +1,23 @@
+"""
+wrong: tells the table that the page is there as soon as its copy is submitted
+check: prefetch, gate
+phrase: It has not arrived yet
+"""
+
+
+def prefetch(pool, page, ahead=True):
+    if pool.table.frame_of(page) is not None:
+        return True
+    frame = pool.make_room(ahead)
+    if frame is None:
+        return False
+    queue, value = pool.device.copy_queue, pool.arrived.last_submitted + 1
+    queue.wait(pool.released, pool.last_use[frame])
+    queue.wait(pool.saved, max(pool.emptied[frame], pool.returned[page]))
+    queue.copy(pool.span(frame), pool.home(page), label=f"bring page {page}")
+    queue.signal(pool.arrived, value)
+    pool.ready[page] = value
+    pool.table.bind(page, frame)
+    pool.table.arrive(page)
+    pool.policy.placed(page)
+    return True

@@ -1,0 +1,23 @@
+"""
+wrong: copies into the frame behind the one that it was given
+check: prefetch, gate
+phrase: The page comes into another frame than it was given
+rule: prefetch.given_frame
+"""
+
+
+def prefetch(pool, page, ahead=True):
+    if pool.table.frame_of(page) is not None:
+        return True
+    frame = pool.make_room(ahead)
+    if frame is None:
+        return False
+    queue, value = pool.device.copy_queue, pool.arrived.last_submitted + 1
+    queue.wait(pool.released, pool.last_use[frame])
+    queue.wait(pool.saved, max(pool.emptied[frame], pool.returned[page]))
+    queue.copy(pool.span((frame + 1) % len(pool.last_use)), pool.home(page), label=f"bring page {page}")
+    queue.signal(pool.arrived, value)
+    pool.ready[page] = value
+    pool.table.bind(page, frame)
+    pool.policy.placed(page)
+    return True

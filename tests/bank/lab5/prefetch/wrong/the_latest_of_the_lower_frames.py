@@ -1,0 +1,22 @@
+"""
+wrong: waits for the last use of all frames up to its own
+check: prefetch, gate
+phrase: Waits for more than its frame
+"""
+
+
+def prefetch(pool, page, ahead=True):
+    if pool.table.frame_of(page) is not None:
+        return True
+    frame = pool.make_room(ahead)
+    if frame is None:
+        return False
+    queue, value = pool.device.copy_queue, pool.arrived.last_submitted + 1
+    queue.wait(pool.released, max(pool.last_use[: frame + 1]))
+    queue.wait(pool.saved, max(pool.emptied[frame], pool.returned[page]))
+    queue.copy(pool.span(frame), pool.home(page), label=f"bring page {page}")
+    queue.signal(pool.arrived, value)
+    pool.ready[page] = value
+    pool.table.bind(page, frame)
+    pool.policy.placed(page)
+    return True

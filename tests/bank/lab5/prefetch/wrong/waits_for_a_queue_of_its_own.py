@@ -1,0 +1,27 @@
+"""
+wrong: waits for an empty queue of Python's until time is up
+check: prefetch, gate
+phrase: The host sleeps
+"""
+
+from contextlib import suppress
+from queue import Empty, Queue
+
+
+def prefetch(pool, page, ahead=True):
+    if pool.table.frame_of(page) is not None:
+        return True
+    frame = pool.make_room(ahead)
+    if frame is None:
+        return False
+    queue, value = pool.device.copy_queue, pool.arrived.last_submitted + 1
+    queue.wait(pool.released, pool.last_use[frame])
+    queue.wait(pool.saved, max(pool.emptied[frame], pool.returned[page]))
+    queue.copy(pool.span(frame), pool.home(page), label=f"bring page {page}")
+    queue.signal(pool.arrived, value)
+    with suppress(Empty):
+        Queue().get(timeout=0.00001)
+    pool.ready[page] = value
+    pool.table.bind(page, frame)
+    pool.policy.placed(page)
+    return True
