@@ -135,10 +135,14 @@ class Evidence:
         return isinstance(record, HostRead) and record.src.buffer in self.case.read_backs
 
     @cached_property
+    def read_backs(self) -> tuple[int, ...]:
+        """The indices of such reads, in order: one for each pass that is over."""
+        return tuple(index for index in range(len(self.stream)) if self.is_read_back(index))
+
+    @property
     def last_read_back(self) -> int:
-        """The index of the last such read; the stream's length if there is none."""
-        reads = [index for index in range(len(self.stream)) if self.is_read_back(index)]
-        return reads[-1] if reads else len(self.stream)
+        """The index of the last of `read_backs`; the stream's length if there is none."""
+        return self.read_backs[-1] if self.read_backs else len(self.stream)
 
     def host_waits(self) -> Iterator[int]:
         """The records, from the first pass to the last read-back, by which the host waits for anything else than a

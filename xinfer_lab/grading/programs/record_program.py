@@ -13,7 +13,9 @@ import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.emulated import EmulatedDevice
+from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
 from xinfer_lab.device.records import Record
+from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.device.stream import CommandStream, record_to_dict
 from xinfer_lab.grading.envelope import MAX_RECORDS
 from xinfer_lab.grading.guard import AnswerTimeout
@@ -29,7 +31,7 @@ __all__ = ["ProgramPiece", "Runner"]
 
 Runner = Callable[[Any, Mapping[str, Value], Callable[..., Device]], None]
 """Runs an answer on one case: ``run(answer, inputs, open_device)``; ``open_device(**options)`` opens the emulated
-device to use.
+device to use. ``open_device(computes=False)`` opens one of sizes: for a long run whose numbers nobody compares.
 """
 
 
@@ -70,9 +72,10 @@ class ProgramPiece:
     def _record_case(self, answer: object, inputs: Mapping[str, Value], note: dict[str, Any]) -> None:
         devices: list[_Recorder] = []
 
-        def open_device(**options: Any) -> Device:
-            devices.append(_Recorder(check=False, **options))
-            return devices[-1]
+        def open_device(*, computes: bool = True, **options: Any) -> Device:
+            device = _Emulated(check=False, **options) if computes else _Sized(_SPEC, check=False, **options)
+            devices.append(device)
+            return device
 
         def slept() -> None:
             if devices:
@@ -89,12 +92,15 @@ class ProgramPiece:
             note["methods"] = {name: asdict(line) for name, line in methods_of(answer).items()}
 
 
-class _Recorder(EmulatedDevice):
+_SPEC = GPU_SPECS["laptop"]
+
+
+class _Recorder(Device):
     """Stops a program that submits commands without end, long before the time limit would, and keeps `noted` calls,
     and when the host slept."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, *spec: GpuSpec, **options: Any) -> None:
+        super().__init__(*spec, **options)
         self.calls: list[dict[str, Any]] = []
         self.sleeps: list[int] = []
 
@@ -102,6 +108,14 @@ class _Recorder(EmulatedDevice):
         if len(self.stream) + len(records) > MAX_RECORDS:
             raise AnswerTimeout(f"stopped after {MAX_RECORDS:,} commands: no answer needs as many")
         return super().submit(*records)
+
+
+class _Emulated(_Recorder, EmulatedDevice):
+    """Computes."""
+
+
+class _Sized(_Recorder, SimulatedDevice):
+    """Computes nothing: it takes half as long."""
 
 
 def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:
