@@ -341,19 +341,17 @@ _BYTES = (rules.given_inputs_only, rules.right_queues, rules.right_layers)
 _FENCES = (rules.no_hazard, rules.each_step_uploads_once)
 _AHEAD = (rules.host_never_blocks, rules.slots_filled_first, rules.uploads_ahead, rules.uploads_overlap)
 _STATES = (rules.no_state_fault, no_claim_within_a_call, no_needless_barrier)
-_IN_ENSURE = (
-    makes_wait_only(
-        "ensure",
-        frozenset({"direct"}),
-        "What the copy queue waits for is settled where it uploads; ensure is about reading.",
-    ),
-    copies_nothing("ensure"),
+_DIRECT_ONLY = makes_wait_only(
+    "ensure",
+    frozenset({"direct"}),
+    "What the copy queue waits for is settled where it uploads; ensure is about reading.",
 )
 
 HOST = {"host-blocks": "host", "host-sleeps": "host"}
 _ENSURE = {
     "hazard:": "arrived",
     "other-queue": "two_queues",
+    "uploads": "uploads_nothing",
     "raised:TypeError": "returns",
     "raised:ValueError": "returns",
 }
@@ -362,10 +360,10 @@ ENSURE_FENCE = ProgramJudge(
     (
         *_BYTES,
         rules.two_queues_only,
+        copies_nothing("ensure"),
         *_FENCES,
         *_AHEAD,
         _DIRECT_ONLY,
-        _UPLOADS_NOTHING,
         nothing_is_pinned,
         rules.parity,
     ),
@@ -377,12 +375,11 @@ ENSURE_FENCE = ProgramJudge(
         **HOST,
         "no-overlap": "no_more",
         "queue-waits": "direct_only",
-        "uploads": "uploads_nothing",
         "allocates": "no_memory",
     },
 )
 ENSURE_STATE = ProgramJudge(
-    (*_BYTES, rules.two_queues_only, *_STATES, *_FENCES, rules.parity),
+    (*_BYTES, rules.two_queues_only, copies_nothing("ensure"), *_STATES, *_FENCES, rules.parity),
     "tracker == device state at each ExecuteCommandLists.",
     SHARED,
     _BLAME,

@@ -1,6 +1,7 @@
 """
 wrong: counts the end from 0 at each announcement
 check: gate
+rule: gate.right_bytes
 phrase: weights
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: runs at most four uploads ahead
 check: gate
+rule: gate.filled
 phrase: ahead
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: signals consumed in every other step, and refills then
 check: gate
+rule: gate.ahead
 phrase: ahead
 """
 

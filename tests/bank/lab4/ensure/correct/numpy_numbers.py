@@ -2,7 +2,6 @@
 note: waits for a NumPy integer
 """
 
-
 import numpy as np
 
 

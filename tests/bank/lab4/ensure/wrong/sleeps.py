@@ -5,7 +5,6 @@ rule: ensure_fence.host
 phrase: The host sleeps
 """
 
-
 import time
 
 

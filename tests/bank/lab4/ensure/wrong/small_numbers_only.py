@@ -1,7 +1,7 @@
 """
 wrong: compares steps by identity
 check: ensure_fence, ensure_state, gate
-phrase: Nobody waits for the copy
+phrase: other weights
 """
 
 

@@ -1,5 +1,5 @@
 """
-wrong: lets a queue of its own signal that the copy arrived
+wrong: lets a third queue wait for the copy, too
 check: ensure_fence, ensure_state, gate
 rule: ensure_fence.two_queues
 phrase: queue is given something to do
@@ -8,7 +8,7 @@ phrase: queue is given something to do
 
 def ensure(ring, layer):
     slot = ring.slot_of(ring.step)
-    middle = ring.device.queue("middle") if hasattr(ring.device, "queue") else ring.device.create_queue("middle")
+    middle = ring.device.write_back_queue
     middle.wait(ring.engine.copied, slot.ready)
     ring.device.direct_queue.wait(ring.engine.copied, slot.ready)
     for buffer in slot.buffers:

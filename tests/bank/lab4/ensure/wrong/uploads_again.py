@@ -1,6 +1,6 @@
 """
 wrong: uploads the layer again before the wait
-check: ensure_fence, gate
+check: ensure_fence, ensure_state, gate
 rule: ensure_fence.uploads_nothing
 phrase: ensure copies something
 """

@@ -1,6 +1,7 @@
 """
 wrong: gives back one of the two buffers
 check: lifetime
+rule: lifetime.plan
 phrase: memory
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: moves the layer into `work` on the copy queue
 check: mid_call
+rule: mid_call.order
 phrase: copy queue
 """
 

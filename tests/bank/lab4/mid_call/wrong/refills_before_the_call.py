@@ -1,6 +1,7 @@
 """
 wrong: refills the pad before the list that reads it
 check: mid_call
+rule: mid_call.order
 phrase: signal
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: mends the queue, and compares steps by identity
 check: ordering
+rule: ordering.right_bytes
 phrase: weights
 """
 

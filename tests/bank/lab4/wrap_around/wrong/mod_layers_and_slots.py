@@ -1,6 +1,7 @@
 """
 wrong: takes the step modulo a multiple of the slots above the layers' number, but counts passes from 0
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: weights
 """
 
