@@ -29,7 +29,7 @@ def streams(random: Random) -> list[Case]:
     that are announced at once and one by one; one after many passes; one model that is not alone."""
     return [
         *_short(random),
-        _case(random, 8 + random.choice((1, 2, 3)), 8, 2, begins=2, begun=random.randint(30, 40)),
+        _case(random, 8 + random.choice((1, 2, 3)), 8, 2, begins=2, begun=random.randint(35, 40)),
     ]
 
 

@@ -104,7 +104,8 @@ def _passes(answer: Any, case: ModelCase, spare: int, device: Device) -> Iterato
     """Open the model, run a pass at each step, close model and device."""
     source = step_ring(answer, case.pool, spare=spare)
     model = SteppedModel(case.weights(), device, source, batch=case.batch, context=case.context, chunk=case.prompt)
-    model.source.begin_at(case.begun * case.layers)
+    ring: Any = model.source
+    ring.begin_at(case.begun * case.layers)
     model.begin(case.steps)
     for tokens in case.feed():
         model.forward(tokens)

@@ -350,6 +350,7 @@ _DIRECT_ONLY = makes_wait_only(
 HOST = {"host-blocks": "host", "host-sleeps": "host"}
 _ENSURE = {
     "hazard:": "arrived",
+    "wrong-layer": "arrived",
     "other-queue": "two_queues",
     "uploads": "uploads_nothing",
     "raised:TypeError": "returns",
