@@ -10,10 +10,14 @@ from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.raised import ANSWER, Origin
 from xinfer_lab.grading.values import BadData, Value, decode
 
-__all__ = ["MAX_RECORDS", "UNANSWERED", "Raised", "read_line", "read_outcomes", "read_raised"]
+__all__ = ["MAX_BETWEEN", "MAX_RECORDS", "UNANSWERED", "Raised", "read_line", "read_outcomes", "read_raised"]
 
-MAX_RECORDS = 20_000
-"""Commands that one case of a queue program may submit: many times what any right answer needs."""
+MAX_RECORDS = 100_000
+"""Commands that one case of a queue program may submit: a long run of 390 steps needs 6,000, and one in which each step
+waits for all steps before it 80,000."""
+
+MAX_BETWEEN = 10_000
+"""Commands from one kernel to the next: whoever submits more is in a loop that does not end."""
 
 UNANSWERED = ("NotImplementedError", "AnswerTimeout", "NotAllowed", "DeniedModule")
 """Exceptions that say that an answer is not there, never ended, or is not its own."""

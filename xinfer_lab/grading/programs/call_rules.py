@@ -13,7 +13,14 @@ from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.run_rules import Rule, host_never_sleeps
 from xinfer_lab.views.labels import slot_of_buffer
 
-__all__ = ["asks_the_ring", "host_waits_in_the_ring_only", "in_a_call", "makes_wait_only", "signals_only"]
+__all__ = [
+    "asks_the_ring",
+    "copies_nothing",
+    "host_waits_in_the_ring_only",
+    "in_a_call",
+    "makes_wait_only",
+    "signals_only",
+]
 
 
 def in_a_call(evidence: Evidence, name: str, index: int) -> bool:
@@ -104,6 +111,27 @@ def makes_wait_only(name: str, queues: frozenset[str], hint: str) -> Rule:
         return None
 
     return waits_as_allowed
+
+
+def copies_nothing(name: str) -> Rule:
+    """The rule that calls of ``name`` bring no bytes: no copy is submitted within them."""
+
+    def copies(evidence: Evidence) -> Fault | None:
+        for call in evidence.calls:
+            for index in range(call.begin, min(call.end, len(evidence.stream))) if call.name == name else ():
+                record = evidence.stream[index]
+                if isinstance(record, Copy):
+                    return Fault(
+                        "uploads",
+                        f"{name} copies something.",
+                        expected=f"no copy in {name}: what it is about is on its way already",
+                        got=f"{record.src} is copied to {record.dst}",
+                        records=(index,),
+                        show=False,
+                    )
+        return None
+
+    return copies
 
 
 def signals_only(name: str, fence: str) -> Rule:

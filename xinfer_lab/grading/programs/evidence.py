@@ -73,7 +73,8 @@ class Evidence:
     ``case`` is a `ModelCase` for a run of a model, and whatever the judge makes of a case's inputs for another program.
     ``raised`` is what the answer raised, or what was raised while it ran; ``lines`` are the texts of the student's
     source lines by the ``where`` of records, ``methods`` where the answer's functions begin, ``calls`` the calls of
-    them that the program around the answer noted, and ``sleeps`` how many records were there each time the host slept.
+    them that the program around the answer noted, ``sleeps`` how many records were there each time the host slept,
+    and ``goes_on`` whether it was getting on when it ended or was stopped.
     They come from the student's side: they are shown, never believed.
     """
 
@@ -84,6 +85,7 @@ class Evidence:
     methods: Mapping[str, str] = field(default_factory=dict)
     calls: tuple[Call, ...] = ()
     sleeps: tuple[int, ...] = ()
+    goes_on: bool = False
     _replays: dict[str, Replayed] = field(default_factory=dict, init=False, repr=False, compare=False)
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -135,10 +137,14 @@ class Evidence:
         return isinstance(record, HostRead) and record.src.buffer in self.case.read_backs
 
     @cached_property
+    def read_backs(self) -> tuple[int, ...]:
+        """The indices of such reads, in order: one for each pass that is over."""
+        return tuple(index for index in range(len(self.stream)) if self.is_read_back(index))
+
+    @property
     def last_read_back(self) -> int:
-        """The index of the last such read; the stream's length if there is none."""
-        reads = [index for index in range(len(self.stream)) if self.is_read_back(index)]
-        return reads[-1] if reads else len(self.stream)
+        """The index of the last of `read_backs`; the stream's length if there is none."""
+        return self.read_backs[-1] if self.read_backs else len(self.stream)
 
     def host_waits(self) -> Iterator[int]:
         """The records, from the first pass to the last read-back, by which the host waits for anything else than a

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from random import Random
@@ -13,9 +14,11 @@ import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.emulated import EmulatedDevice
-from xinfer_lab.device.records import Record
+from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
+from xinfer_lab.device.records import Dispatch, Record
+from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.device.stream import CommandStream, record_to_dict
-from xinfer_lab.grading.envelope import MAX_RECORDS
+from xinfer_lab.grading.envelope import MAX_BETWEEN, MAX_RECORDS
 from xinfer_lab.grading.guard import AnswerTimeout
 from xinfer_lab.grading.piece import Case
 from xinfer_lab.grading.programs.verify_program import verify_program
@@ -29,7 +32,7 @@ __all__ = ["ProgramPiece", "Runner"]
 
 Runner = Callable[[Any, Mapping[str, Value], Callable[..., Device]], None]
 """Runs an answer on one case: ``run(answer, inputs, open_device)``; ``open_device(**options)`` opens the emulated
-device to use.
+device to use. ``open_device(computes=False)`` opens one of sizes: for a long run whose numbers nobody compares.
 """
 
 
@@ -70,9 +73,10 @@ class ProgramPiece:
     def _record_case(self, answer: object, inputs: Mapping[str, Value], note: dict[str, Any]) -> None:
         devices: list[_Recorder] = []
 
-        def open_device(**options: Any) -> Device:
-            devices.append(_Recorder(check=False, **options))
-            return devices[-1]
+        def open_device(*, computes: bool = True, **options: Any) -> Device:
+            device = _Emulated(check=False, **options) if computes else _Sized(_SPEC, check=False, **options)
+            devices.append(device)
+            return device
 
         def slept() -> None:
             if devices:
@@ -86,22 +90,49 @@ class ProgramPiece:
             note["stream"], note["lines"] = _portable(stream)
             note["calls"] = devices[0].calls if devices else []
             note["sleeps"] = devices[0].sleeps[:MAX_SLEEPS] if devices else []
+            note["goes_on"] = bool(devices) and devices[0].goes_on()
             note["methods"] = {name: asdict(line) for name, line in methods_of(answer).items()}
 
 
-class _Recorder(EmulatedDevice):
+_SPEC = GPU_SPECS["laptop"]
+
+
+class _Recorder(Device):
     """Stops a program that submits commands without end, long before the time limit would, and keeps `noted` calls,
     and when the host slept."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, *spec: GpuSpec, **options: Any) -> None:
+        super().__init__(*spec, **options)
         self.calls: list[dict[str, Any]] = []
         self.sleeps: list[int] = []
+        self._kernel = 0
+        self._began = self._latest = time.process_time()
 
     def submit(self, *records: Record) -> torch.Tensor | None:
-        if len(self.stream) + len(records) > MAX_RECORDS:
-            raise AnswerTimeout(f"stopped after {MAX_RECORDS:,} commands: no answer needs as many")
+        count = len(self.stream) + len(records)
+        if count - self._kernel > MAX_BETWEEN:
+            raise AnswerTimeout(f"stopped after {MAX_BETWEEN:,} commands without a kernel among them")
+        if count > MAX_RECORDS:
+            raise AnswerTimeout(f"stopped after {MAX_RECORDS:,} commands")
         return super().submit(*records)
+
+    def _note(self, record: Record, need: int) -> None:
+        super()._note(record, need)
+        if isinstance(record, Dispatch):
+            self._kernel, self._latest = len(self.stream), time.process_time()
+
+    def goes_on(self) -> bool:
+        """Whether the program is getting on: since its latest kernel not a quarter of its time has passed."""
+        now = time.process_time()
+        return now - self._latest < (now - self._began) / 4
+
+
+class _Emulated(_Recorder, EmulatedDevice):
+    """Computes."""
+
+
+class _Sized(_Recorder, SimulatedDevice):
+    """Computes nothing: it takes half as long."""
 
 
 def _portable(stream: CommandStream) -> tuple[dict[str, Any], dict[str, str]]:

@@ -138,11 +138,9 @@ _PLAIN = 2
 def _evidence(make: Callable[[Mapping[str, Value]], ProgramCase], content: bytes) -> Evidence:
     cases, outcome = marshal.loads(content)
     asked = make(cases_from_data(cases)[0].inputs)
-    if not {"line"} <= set(outcome) <= {"stream", "lines", "methods", "calls", "sleeps", "raised", "line"}:
-        raise BadData(
-            "an outcome of a queue program has the fields stream, lines, methods, calls, sleeps and line, and raised "
-            "if it raised"
-        )
+    fields = {"stream", "lines", "methods", "calls", "sleeps", "goes_on", "raised", "line"}
+    if not {"line"} <= set(outcome) <= fields:
+        raise BadData(f"an outcome of a queue program has no fields but {', '.join(sorted(fields))}")
     raised = None
     if "raised" in outcome:
         raised = read_raised(outcome["raised"], outcome["line"])
@@ -169,7 +167,7 @@ def _evidence(make: Callable[[Mapping[str, Value]], ProgramCase], content: bytes
     if not isinstance(sleeps, list) or not all(type(index) is int for index in sleeps):
         raise BadData("the sleeps of an answer are a list of numbers of records")
     calls = read_calls(outcome.get("calls", []))
-    return Evidence(asked, decoded, raised, lines, begins, calls, tuple(sleeps))
+    return Evidence(asked, decoded, raised, lines, begins, calls, tuple(sleeps), outcome.get("goes_on") is True)
 
 
 def _first_fault(rules: Sequence[Rule], evidence: Evidence) -> Fault | None:
@@ -219,11 +217,26 @@ def _raised_fault(judge: ProgramJudge, evidence: Evidence) -> Fault | None:
     headline, hint = _RAISED.get(kind, (f"It raised {kind}.", ""))
     if kind == "FenceError" and "nothing to wait for" in message:
         headline, hint = "It waits for a value that no fence can have.", ""
+    if kind == "AnswerTimeout" and evidence.goes_on and len(evidence.program.computes) < evidence.steps:
+        return _slow(evidence, message)
     if "another device" in message:
         headline, hint = "It uses what belongs to another device.", ""
     last = (len(evidence.stream) - 1,) if len(evidence.stream) else ()
     return Fault(
         f"raised:{kind}", headline, expected="a run to its end", got=message, records=last, hint=hint, show=False
+    )
+
+
+def _slow(evidence: Evidence, message: str) -> Fault:
+    """An answer that was stopped while it was getting on: it may be right, and takes too long."""
+    done, steps = len(evidence.program.computes), evidence.steps
+    return Fault(
+        "too-slow",
+        f"It is too slow: it was stopped with {done} of {steps} layers computed.",
+        expected="commands and work that grow with the number of steps, or somewhat faster",
+        got=message,
+        hint="Look for what each step does once more for all steps before it.",
+        show=False,
     )
 
 

@@ -48,22 +48,14 @@ def _stream(part: str, *, split: bool = False) -> Runner:
             layout, layers = layer_layout(weights.config), weights.config.num_hidden_layers
             host = PinnedLayers(device, layout, layers)
             ring = source(device, layout, weights.config.dtype, host, layers, case.pool)
-            return _as_if_begun(ring, case.begun * layers)
+            ring.begin_at(case.begun * layers)
+            return ring
 
         case = ModelCase.of(inputs)
         device = open_device(memory=case.memory)
         run_model(case, case.weights(), device, make, runs=(case.steps - 1, 1) if split else None)
 
     return run
-
-
-def _as_if_begun(ring: SlotRing, steps: int) -> SlotRing:
-    """``ring`` with the books and the fences of one that has done ``steps`` steps."""
-    if steps:
-        ring.device.direct_queue.signal(ring.consumed, steps)
-        ring.device.copy_queue.signal(ring.engine.copied, steps)
-        ring.step = ring.uploaded = ring.end = steps
-    return ring
 
 
 def _at_another_step(wait_until_read: Callable[[Any, int], object]) -> Callable[[Any, int], None]:

@@ -46,6 +46,13 @@ class BareRing:
         """The engine that fills the slots. A class built on this one may have another."""
         return CopyEngine(device, host)
 
+    def begin_at(self, steps: int) -> None:
+        """Bring books and fences of a new ring to where they are when ``steps`` steps have been done."""
+        if steps:
+            self.device.direct_queue.signal(self.consumed, steps)
+            self.device.copy_queue.signal(self.engine.copied, steps)
+            self.step = self.uploaded = self.end = steps
+
     @property
     def uploads(self) -> int:
         """Layers uploaded so far."""

@@ -53,6 +53,13 @@ class StepRing(TrackedRing):
         self._run_step = run_step
         self._memory = (layout, dtype)
         self._made = pool + spare
+        self.begun = 0
+
+    def begin_at(self, steps: int) -> None:
+        """As of a `BareRing`; ``steps`` is a multiple of the pool and of the number of slots, so that the first slots
+        are those of the first steps."""
+        super().begin_at(steps)
+        self.begun = steps
 
     def new_slot(self) -> LayerSlot:
         """Memory for one more layer. Raises `OutOfDeviceMemory` when the budget has no room."""
@@ -61,11 +68,11 @@ class StepRing(TrackedRing):
 
     def begin(self, steps: int) -> None:
         """Announce ``steps`` passes and fill the first slots. Raises `LayerOrderError` when called again."""
-        if self.end:
+        if self.end > self.begun:
             raise LayerOrderError("a stepped ring runs once; make another one")
-        self.end = steps * self.layers
-        for step in range(min(self.pool, self.end)):
-            self.engine.upload(self.layer_of(step), self.slots[step])
+        self.end = self.begun + steps * self.layers
+        for number in range(min(self.pool, self.end - self.begun)):
+            self.engine.upload(self.layer_of(self.begun + number), self.slots[number])
 
     def run(self, compute: Compute) -> None:
         """The next step."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xinfer_lab.device.records import Dispatch, Free, Record, Wait
 from xinfer_lab.grading.choices import choice
 from xinfer_lab.grading.programs import run_rules as rules
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify_program import Named, ProgramJudge
 from xinfer_lab.grading.verify_values import Judge
-from xinfer_lab.labs.lab4.judge.ring import SHARED, queue_of_fault, waits_of
+from xinfer_lab.labs.lab4.judge.ring import HOST, SHARED, queue_of_fault, waits_of
 from xinfer_lab.labs.lab4.judge.rules import by_layer_number, no_claim_within_a_call, nothing_is_pinned
 
 __all__ = ["CLINIC"]
@@ -37,12 +39,16 @@ def memory_of_its_own(evidence: Evidence) -> Fault | None:
             )
         seen |= buffers
     last = computes[-1].record if computes else 0
-    freed = {record.buffer for record in list(evidence.stream)[:last] if isinstance(record, Free)}
-    kept = [c for c in computes[: -evidence.case.pool] if not _weights_of(evidence.stream[c.record]) <= freed]
+    frees = [(index, record.buffer) for index, record in enumerate(evidence.stream) if isinstance(record, Free)]
+    early, ever = {buffer for index, buffer in frees if index < last}, {buffer for _, buffer in frees}
+    # The last steps' memory may go when all is computed; nobody else gives it back.
+    in_time = [early] * (len(computes) - evidence.case.pool) + [ever] * evidence.case.pool
+    pairs = zip(computes, in_time, strict=False)
+    kept = [compute for compute, freed in pairs if not _weights_of(evidence.stream[compute.record]) <= freed]
     if kept:
         return Fault(
             "kept",
-            f"The memory of step {kept[0].step} is not given back while the passes run.",
+            f"The memory of step {kept[0].step} is not given back when its layer is done.",
             expected="memory given back as soon as its layer has been computed",
             got="it is kept",
             records=(kept[0].record,),
@@ -96,7 +102,7 @@ def no_hazard(evidence: Evidence) -> Fault | None:
     return rules.hazard_fault(evidence, rules.telling_hazard(hazards)) if hazards else None
 
 
-_BYTES = (rules.given_inputs_only, rules.right_queues)
+_BYTES = (rules.given_inputs_only, rules.two_queues_only, rules.right_queues)
 _SOUND = (no_hazard, rules.no_state_fault, no_claim_within_a_call, rules.right_layers, rules.each_step_uploads_once)
 _AHEAD = (rules.uploads_ahead, rules.uploads_overlap)
 
@@ -191,11 +197,36 @@ def _waits_for_copies(evidence: Evidence, fault: Fault) -> bool:
     return getattr(evidence.stream[fault.records[0]], "fence", "").startswith("copied")
 
 
+_RULES = {
+    **HOST,
+    "hazard:": "order",
+    "inadmissible": "order",
+    "raised:EarlyWait": "order",
+    "state:": "account",
+    "claim-in-call": "account",
+    "wrong-layer": "right_bytes",
+    "partial-upload": "right_bytes",
+    "late-upload": "ahead",
+    "no-overlap": "beside",
+    "not-uploaded": "each_once",
+    "uploaded-twice": "each_once",
+    "raised:OutOfDeviceMemory": "plan",
+    "over-budget": "plan",
+    "allocates": "no_memory",
+    "other-queue": "two_queues",
+}
+
+
 def _judge(
-    passed: str, name: str, named: tuple[Named, ...], *more: rules.Rule, host: rules.Rule = rules.host_never_blocks
+    passed: str,
+    name: str,
+    named: tuple[Named, ...],
+    *more: rules.Rule,
+    host: rules.Rule = rules.host_never_blocks,
+    own: Mapping[str, str] | None = None,
 ) -> ProgramJudge:
     asked = (*_BYTES, *_SOUND, host, *_AHEAD, *more, nothing_is_pinned, rules.parity)
-    return ProgramJudge(asked, passed, (*named, *SHARED), {"": name})
+    return ProgramJudge(asked, passed, (*named, *SHARED), {"": name}, named={**_RULES, **(own or {})})
 
 
 CLINIC: dict[str, Judge | ProgramJudge] = {
@@ -210,7 +241,11 @@ CLINIC: dict[str, Judge | ProgramJudge] = {
         },
     ),
     "lab4.ordering": _judge(
-        "The queue that reads waits for the queue that writes.", "ordering", _ORDERING, overlaps_the_step
+        "The queue that reads waits for the queue that writes.",
+        "ordering",
+        _ORDERING,
+        overlaps_the_step,
+        own={"waits-for-its-step": "slot_more"},
     ),
     "lab4.explain_lifetime": choice(
         "A",
@@ -226,6 +261,7 @@ CLINIC: dict[str, Judge | ProgramJudge] = {
         _LIFETIME,
         memory_of_its_own,
         host=rules.host_waits_for_readers_only,
+        own={"reused": "own_memory", "kept": "given_back"},
     ),
     "lab4.explain_wrap_around": choice(
         "D",
@@ -247,7 +283,11 @@ CLINIC: dict[str, Judge | ProgramJudge] = {
         },
     ),
     "lab4.mid_call": _judge(
-        "No claim stands within a call, and tracker and device agree at each call.", "mid_call", _MID_CALL, one_address
+        "No claim stands within a call, and tracker and device agree at each call.",
+        "mid_call",
+        _MID_CALL,
+        one_address,
+        own={"many-addresses": "one_address", "state:rejected": "between_calls", "claim-in-call": "between_calls"},
     ),
 }
 """Piece -> judge, of the clinic's pieces."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xinfer_lab.device.records import AssumeCommon, Copy, Dispatch, HostWait, Signal, Transition, Wait
 from xinfer_lab.grading.programs import run_rules as rules
-from xinfer_lab.grading.programs.call_rules import makes_wait_only
+from xinfer_lab.grading.programs.call_rules import copies_nothing, makes_wait_only
 from xinfer_lab.grading.programs.evidence import Evidence, Fault
 from xinfer_lab.grading.programs.verify_program import Named, ProgramJudge
 from xinfer_lab.labs.lab4.judge.rules import (
@@ -20,7 +20,7 @@ from xinfer_lab.labs.lab4.judge.rules import (
     steps_are_counted,
 )
 
-__all__ = ["ENSURE_FENCE", "ENSURE_STATE", "GATE", "SHARED", "queue_of_fault", "waits_of"]
+__all__ = ["ENSURE_FENCE", "ENSURE_STATE", "GATE", "HOST", "SHARED", "queue_of_fault", "waits_of"]
 
 
 def waits_of(evidence: Evidence, queue: str, fence: str) -> list[int]:
@@ -347,17 +347,51 @@ _DIRECT_ONLY = makes_wait_only(
     "What the copy queue waits for is settled where it uploads; ensure is about reading.",
 )
 
+HOST = {"host-blocks": "host", "host-sleeps": "host"}
+_ENSURE = {
+    "hazard:": "arrived",
+    "wrong-layer": "arrived",
+    "other-queue": "two_queues",
+    "uploads": "uploads_nothing",
+    "raised:TypeError": "returns",
+    "raised:ValueError": "returns",
+}
+
 ENSURE_FENCE = ProgramJudge(
-    (*_BYTES, *_FENCES, *_AHEAD, _DIRECT_ONLY, nothing_is_pinned, rules.parity),
+    (
+        *_BYTES,
+        rules.two_queues_only,
+        copies_nothing("ensure"),
+        *_FENCES,
+        *_AHEAD,
+        _DIRECT_ONLY,
+        nothing_is_pinned,
+        rules.parity,
+    ),
     "The direct queue waits for its slot's copy, and for no more than that.",
     SHARED,
     _BLAME,
+    named={
+        **_ENSURE,
+        **HOST,
+        "no-overlap": "no_more",
+        "queue-waits": "direct_only",
+        "allocates": "no_memory",
+    },
 )
 ENSURE_STATE = ProgramJudge(
-    (*_BYTES, *_STATES, *_FENCES, rules.parity),
+    (*_BYTES, rules.two_queues_only, copies_nothing("ensure"), *_STATES, *_FENCES, rules.parity),
     "tracker == device state at each ExecuteCommandLists.",
     SHARED,
     _BLAME,
+    named={
+        **_ENSURE,
+        "state:tracker-stale": "told",
+        "state:assumed-too-early": "true_when_said",
+        "state:rejected": "between_calls",
+        "claim-in-call": "between_calls",
+        "needless-barrier": "no_barrier",
+    },
 )
 GATE = ProgramJudge(
     (
@@ -374,4 +408,26 @@ GATE = ProgramJudge(
     "streaming vs resident max abs diff = 0, no hazard, no state fault, within budget, copies beside computing.",
     SHARED,
     _BLAME,
+    named={
+        **HOST,
+        "wrong-layer": "right_bytes",
+        "partial-upload": "right_bytes",
+        "not-uploaded": "each_once",
+        "uploaded-twice": "each_once",
+        "past-the-end": "end",
+        "hazard:": "order",
+        "state:": "account",
+        "claim-in-call": "account",
+        "needless-barrier": "no_barrier",
+        "raised:EarlyWait": "signal_first",
+        "raised:FenceError": "counted",
+        "not-counted": "counted",
+        "not-filled": "filled",
+        "late-upload": "ahead",
+        "no-overlap": "beside",
+        "other-queue": "two_queues",
+        "raised:OutOfDeviceMemory": "plan",
+        "over-budget": "plan",
+        "allocates": "no_memory",
+    },
 )

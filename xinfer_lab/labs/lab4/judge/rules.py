@@ -137,7 +137,7 @@ def nothing_past_the_end(evidence: Evidence) -> Fault | None:
 
 def _end_of_pass(evidence: Evidence, number: int) -> int:
     """Where the logits of a pass are read."""
-    reads = [index for index in range(len(evidence.stream)) if evidence.is_read_back(index)]
+    reads = evidence.read_backs
     return reads[number] if number < len(reads) else len(evidence.stream)
 
 

@@ -1,6 +1,7 @@
 """
 wrong: counts by a fence of its own, and never signals consumed
 check: gate
+rule: gate.counted
 phrase: consumed does not say
 """
 

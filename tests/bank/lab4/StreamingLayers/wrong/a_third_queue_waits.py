@@ -1,6 +1,7 @@
 """
 wrong: lets a third queue wait, too
 check: gate
+rule: gate.two_queues
 phrase: queue is given something to do
 """
 

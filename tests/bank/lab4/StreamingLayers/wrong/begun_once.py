@@ -1,6 +1,7 @@
 """
 wrong: takes what is announced for all there will ever be
 check: gate
+rule: gate.right_bytes
 phrase: Only the first passes are announced
 """
 

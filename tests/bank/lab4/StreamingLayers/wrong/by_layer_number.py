@@ -1,6 +1,7 @@
 """
 wrong: slot by layer number
 check: gate
+rule: gate.right_bytes
 phrase: Slot by layer number
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: compares step numbers by identity
 check: gate
+rule: gate.signal_first
 phrase: Wait before signal
 """
 

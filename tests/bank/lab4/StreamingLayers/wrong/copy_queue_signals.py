@@ -1,6 +1,7 @@
 """
 wrong: the copy queue signals that a layer was computed
 check: gate
+rule: gate.order
 phrase: The wrong queue signals
 """
 

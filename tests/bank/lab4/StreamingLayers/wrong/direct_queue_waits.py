@@ -1,6 +1,7 @@
 """
 wrong: the direct queue waits for its own signal, the copy queue for nobody
 check: gate
+rule: gate.order
 phrase: A queue waits for itself
 """
 

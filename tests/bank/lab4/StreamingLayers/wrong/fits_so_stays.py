@@ -1,6 +1,7 @@
 """
 wrong: uploads nothing again where all layers have a slot
 check: gate
+rule: gate.each_once
 phrase: weights left from step
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the host waits for the reader
 check: gate
+rule: gate.host
 phrase: The host waits in place of a queue
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: waits for the copy in ensure, and keeps no account
 check: gate
+rule: gate.account
 phrase: The account is never brought up to date
 """
 

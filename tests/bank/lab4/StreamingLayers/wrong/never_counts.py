@@ -1,6 +1,7 @@
 """
 wrong: never counts a step
 check: gate
+rule: gate.counted
 phrase: A fence value
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: overwrites slots that may still be read
 check: gate
+rule: gate.order
 phrase: Nobody waits for the reader
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: keeps only one upload ahead
 check: gate
+rule: gate.filled
 phrase: Not far enough ahead
 """
 

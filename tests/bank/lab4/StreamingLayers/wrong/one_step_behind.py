@@ -1,6 +1,7 @@
 """
 wrong: waits for the reader before the one it overwrites
 check: gate
+rule: gate.order
 phrase: too little or too late
 """
 

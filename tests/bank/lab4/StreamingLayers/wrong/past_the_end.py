@@ -1,6 +1,7 @@
 """
 wrong: uploads past the last announced step
 check: gate
+rule: gate.end
 phrase: that were not announced
 """
 

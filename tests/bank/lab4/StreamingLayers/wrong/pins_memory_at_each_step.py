@@ -1,6 +1,7 @@
 """
 wrong: pins memory at each step
 check: gate
+rule: gate.no_memory
 phrase: Memory is allocated while the passes run
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: refills, then signals
 check: gate
+rule: gate.signal_first
 phrase: Wait before signal
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: uploads a layer when it is asked for
 check: gate
+rule: gate.filled
 phrase: Not far enough ahead
 """
 

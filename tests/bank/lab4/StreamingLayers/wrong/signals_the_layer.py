@@ -1,6 +1,7 @@
 """
 wrong: numbers by layer, so values come again in the second pass
 check: gate
+rule: gate.counted
 phrase: A fence value that cannot be
 """
 

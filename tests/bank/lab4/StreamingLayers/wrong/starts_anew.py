@@ -1,6 +1,7 @@
 """
 wrong: counts steps from 0 at each announcement
 check: gate
+rule: gate.counted
 phrase: A fence value that cannot be
 """
 

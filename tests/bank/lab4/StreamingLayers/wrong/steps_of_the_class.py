@@ -1,6 +1,7 @@
 """
 wrong: keeps the number of steps in the class
 check: gate
+rule: gate.signal_first
 phrase: Two objects share their books
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: synchronises everything after each layer
 check: gate
+rule: gate.host
 phrase: Everything is synchronised
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: fills three slots, however many there are
 check: gate
+rule: gate.filled
 phrase: Not all slots are filled
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: pins memory in each call
 check: ensure_fence, gate
+rule: ensure_fence.no_memory
 phrase: Memory is allocated while the passes run
 """
 

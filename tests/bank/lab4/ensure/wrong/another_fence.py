@@ -1,6 +1,7 @@
 """
 wrong: waits for the reader's fence
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.true_when_said
 phrase: A wait for another fence
 """
 

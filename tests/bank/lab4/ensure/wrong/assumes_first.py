@@ -1,6 +1,7 @@
 """
 wrong: assumes COMMON before the wait
 check: ensure_state, gate
+rule: ensure_state.true_when_said
 phrase: COMMON assumed before the wait
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: assumes one buffer before the wait and one after
 check: ensure_state, gate
+rule: ensure_state.true_when_said
 phrase: COMMON assumed before the wait
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: assumes without any wait
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.true_when_said
 phrase: COMMON assumed without any wait
 """
 

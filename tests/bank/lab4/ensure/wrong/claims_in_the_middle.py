@@ -1,6 +1,7 @@
 """
 wrong: claims COMMON in the middle of a call, after a barrier took the buffer elsewhere
 check: ensure_state, gate
+rule: ensure_state.between_calls
 phrase: COMMON asserted in the middle of a call
 """
 

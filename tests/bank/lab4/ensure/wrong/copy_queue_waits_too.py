@@ -1,6 +1,7 @@
 """
 wrong: makes the copy queue wait, too
 check: ensure_fence
+rule: ensure_fence.direct_only
 phrase: ensure makes the copy queue wait
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: tells the tracker in the first pass only
 check: ensure_state, gate
+rule: ensure_state.told
 phrase: COMMON assumed for another slot
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: asks Lab 3's hand_over to keep the account
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.returns
 phrase: hand_over kept the books
 """
 

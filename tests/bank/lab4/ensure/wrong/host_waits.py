@@ -1,6 +1,7 @@
 """
 wrong: lets the host wait in place of the direct queue
 check: ensure_fence, gate
+rule: ensure_fence.host
 phrase: The host waits in place of a queue
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: waits for the layer's number, not for the upload's
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.true_when_said
 phrase: The wait is not for this slot's copy
 """
 

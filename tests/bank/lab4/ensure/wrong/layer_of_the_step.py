@@ -1,6 +1,7 @@
 """
 wrong: returns the weights as those of the running step
 check: ensure_fence, ensure_state
+rule: ensure_state.returns
 phrase: slot.holding(layer) with the layer that was asked for
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: claims COMMON, then records barriers in a list of their own
 check: ensure_state, gate
+rule: ensure_state.no_barrier
 phrase: that nobody needs
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: tells the tracker about the next slot
 check: ensure_state, gate
+rule: ensure_state.true_when_said
 phrase: COMMON assumed for another slot
 """
 

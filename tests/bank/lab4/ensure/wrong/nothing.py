@@ -1,6 +1,7 @@
 """
 wrong: does neither
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.told
 phrase: Nobody waits for the copy
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: assumes only the first of the two buffers
 check: ensure_state, gate
+rule: ensure_state.told
 phrase: Only one of the two buffers
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: waits for the upload before its own
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.true_when_said
 phrase: The wait is not for this slot's copy
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: forgets to return
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.returns
 phrase: ensure has to return
 """
 

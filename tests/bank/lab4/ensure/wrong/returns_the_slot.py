@@ -1,6 +1,7 @@
 """
 wrong: returns the slot in place of its weights
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.returns
 phrase: ensure has to return
 """
 

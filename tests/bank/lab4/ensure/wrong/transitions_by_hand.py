@@ -1,6 +1,7 @@
 """
 wrong: records barriers from the stale account in place of the claim
 check: ensure_state, gate
+rule: ensure_state.told
 phrase: Barriers by hand from a stale account
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: records barriers from COPY_DEST because a copy was there
 check: ensure_state, gate
+rule: ensure_state.told
 phrase: Barriers by hand from a stale account
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: synchronises everything
 check: ensure_fence, gate
+rule: ensure_fence.host
 phrase: Everything is synchronised
 """
 

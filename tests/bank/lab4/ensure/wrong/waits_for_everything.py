@@ -1,6 +1,7 @@
 """
 wrong: waits for everything that was uploaded so far
 check: ensure_fence, gate
+rule: ensure_fence.no_more
 phrase: Waits for more than the slot
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: waits and never tells the tracker
 check: ensure_state, gate
+rule: ensure_state.told
 phrase: The account is never brought up to date
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: lets the copy queue wait
 check: ensure_fence, ensure_state, gate
+rule: ensure_state.true_when_said
 phrase: The wrong queue waits
 """
 

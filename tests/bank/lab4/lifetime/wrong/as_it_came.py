@@ -1,6 +1,7 @@
 """
 wrong: not mended
 check: lifetime
+rule: lifetime.order
 phrase: Freed too early
 """
 

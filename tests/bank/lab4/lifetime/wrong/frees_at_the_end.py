@@ -1,6 +1,7 @@
 """
 wrong: frees everything in the last step
 check: lifetime
+rule: lifetime.plan
 phrase: Memory kept in place of given back
 """
 

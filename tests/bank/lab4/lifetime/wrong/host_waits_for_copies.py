@@ -1,6 +1,7 @@
 """
 wrong: the host waits for the copy as well, before the computing
 check: lifetime
+rule: lifetime.host
 phrase: host
 """
 

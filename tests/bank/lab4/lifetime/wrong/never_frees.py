@@ -1,6 +1,7 @@
 """
 wrong: keeps the memory
 check: lifetime
+rule: lifetime.plan
 phrase: Memory kept in place of given back
 """
 

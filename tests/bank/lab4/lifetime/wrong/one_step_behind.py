@@ -1,6 +1,7 @@
 """
 wrong: waits for the step before
 check: lifetime
+rule: lifetime.order
 phrase: Freed too early
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: lets the direct queue wait for itself
 check: lifetime
+rule: lifetime.order
 phrase: A queue waits for itself
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: lets a queue wait, which does not hold back the host
 check: lifetime
+rule: lifetime.order
 phrase: Freed too early
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: turns it into a ring
 check: lifetime
+rule: lifetime.own_memory
 phrase: Another streamer
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: synchronises everything
 check: lifetime
+rule: lifetime.host
 phrase: Everything is synchronised
 """
 

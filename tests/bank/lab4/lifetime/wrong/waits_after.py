@@ -1,6 +1,7 @@
 """
 wrong: waits after it has freed
 check: lifetime
+rule: lifetime.order
 phrase: Freed too early
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: waits for a value that is signalled only afterwards
 check: lifetime
+rule: lifetime.order
 phrase: Wait before signal
 """
 

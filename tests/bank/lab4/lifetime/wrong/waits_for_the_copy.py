@@ -1,6 +1,7 @@
 """
 wrong: waits until the bytes have arrived, not until they have been read
 check: lifetime
+rule: lifetime.order
 phrase: Freed too early
 """
 

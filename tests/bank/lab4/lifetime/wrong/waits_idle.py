@@ -1,6 +1,7 @@
 """
 wrong: waits for the whole device
 check: lifetime
+rule: lifetime.host
 phrase: ring.consumed.wait(step + 1)
 """
 

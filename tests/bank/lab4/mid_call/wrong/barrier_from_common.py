@@ -1,6 +1,7 @@
 """
 wrong: keeps the claim and adds a barrier from COMMON
 check: mid_call
+rule: mid_call.between_calls
 phrase: COMMON asserted in the middle of a call
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: keeps the claim within the call and records the barrier by hand
 check: mid_call
+rule: mid_call.between_calls
 phrase: within a call that has used it
 """
 

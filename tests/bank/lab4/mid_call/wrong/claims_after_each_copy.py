@@ -1,6 +1,7 @@
 """
 wrong: claims each buffer right after its copy
 check: mid_call
+rule: mid_call.between_calls
 phrase: COMMON asserted in the middle of a call
 """
 

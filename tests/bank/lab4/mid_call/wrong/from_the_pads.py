@@ -1,6 +1,7 @@
 """
 wrong: computes from the pads themselves
 check: mid_call
+rule: mid_call.one_address
 phrase: Another streamer
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: drops the wait on the way
 check: mid_call
+rule: mid_call.order
 phrase: Nobody waits for the copy
 """
 

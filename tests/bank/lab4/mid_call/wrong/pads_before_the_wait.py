@@ -1,6 +1,7 @@
 """
 wrong: moves everything up too far
 check: mid_call
+rule: mid_call.account
 phrase: COMMON assumed before the wait
 """
 

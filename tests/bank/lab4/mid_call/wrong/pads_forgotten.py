@@ -1,6 +1,7 @@
 """
 wrong: moves the wrong claim: the pads' is gone
 check: mid_call
+rule: mid_call.account
 phrase: The account is never brought up to date
 """
 

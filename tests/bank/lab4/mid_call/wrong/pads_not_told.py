@@ -1,6 +1,7 @@
 """
 wrong: claims `work` before the call, and the pads not at all
 check: mid_call
+rule: mid_call.account
 phrase: COMMON assumed for another slot
 """
 

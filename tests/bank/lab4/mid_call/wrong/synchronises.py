@@ -1,6 +1,7 @@
 """
 wrong: two calls with everything synchronised in between
 check: mid_call
+rule: mid_call.host
 phrase: Everything is synchronised
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: takes the buffers to a state that kernels write in
 check: mid_call
+rule: mid_call.between_calls
 phrase: COMMON asserted in the middle of a call
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: copies only the first of the two buffers
 check: mid_call
+rule: mid_call.right_bytes
 phrase: not uploaded whole
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: not mended
 check: ordering
+rule: ordering.order
 phrase: The wrong queue waits
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: adds the right wait and keeps the wrong one
 check: ordering
+rule: ordering.order
 phrase: Two queues for one
 """
 

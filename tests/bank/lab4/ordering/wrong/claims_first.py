@@ -1,6 +1,7 @@
 """
 wrong: mends the wait and puts the claim in front of it
 check: ordering
+rule: ordering.account
 phrase: COMMON assumed before the wait
 """
 

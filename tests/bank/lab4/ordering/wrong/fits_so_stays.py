@@ -1,6 +1,7 @@
 """
 wrong: mends the wait, and uploads nothing again where all layers have a slot
 check: ordering
+rule: ordering.right_bytes
 phrase: other weights
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: lets the host wait
 check: ordering
+rule: ordering.host
 phrase: The host waits in place of a queue
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: drops the copy queue's wait on the way
 check: ordering
+rule: ordering.order
 phrase: Nobody waits for the reader
 """
 

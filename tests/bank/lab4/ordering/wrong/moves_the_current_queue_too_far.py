@@ -1,6 +1,7 @@
 """
 wrong: the copy queue is never current again, so the direct queue waits for itself
 check: ordering
+rule: ordering.order
 phrase: A queue waits for itself
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: takes the wait away
 check: ordering
+rule: ordering.order
 phrase: Nobody waits for the copy
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: synchronises everything before each layer
 check: ordering
+rule: ordering.host
 phrase: Everything is synchronised
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: synchronises everything after each layer, and waits on the wrong queue still
 check: ordering
+rule: ordering.order
 phrase: The wrong queue waits
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: serial: each layer is uploaded right before it is computed
 check: ordering
+rule: ordering.ahead
 phrase: Not far enough ahead
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: moves the wait behind the computing
 check: ordering
+rule: ordering.order
 phrase: The wait comes after the read
 """
 

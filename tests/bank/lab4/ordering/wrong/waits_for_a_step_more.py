@@ -1,6 +1,7 @@
 """
 wrong: mends the wait, and lets each upload wait for the step that is being computed
 check: ordering
+rule: ordering.slot_more
 phrase: Another streamer
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the direct queue waits for the fence that it signals itself
 check: ordering
+rule: ordering.order
 phrase: A wait for another fence
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: takes every pool for one of two
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: Slots are not taken in turn
 """
 

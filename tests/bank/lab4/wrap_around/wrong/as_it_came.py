@@ -1,6 +1,7 @@
 """
 wrong: not mended
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: Slot by layer number
 """
 

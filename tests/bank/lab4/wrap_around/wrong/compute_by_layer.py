@@ -1,6 +1,7 @@
 """
 wrong: places the upload by its number and the step by its layer
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: Slot by layer number
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: uploads into the slot that has just been read, which is not the one of its step
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: s mod (N + 1)
 """
 

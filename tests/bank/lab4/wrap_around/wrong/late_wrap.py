@@ -1,6 +1,7 @@
 """
 wrong: uploads when the layer is needed
 check: wrap_around
+rule: wrap_around.ahead
 phrase: Not far enough ahead
 """
 

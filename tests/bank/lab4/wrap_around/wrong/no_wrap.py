@@ -1,6 +1,7 @@
 """
 wrong: does not upload across the end of a pass before the next one begins
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: other weights
 """
 

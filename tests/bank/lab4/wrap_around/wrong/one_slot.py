@@ -1,6 +1,7 @@
 """
 wrong: uses the first slot for everything
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: Slots are not taken in turn
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: a slot for every layer
 check: wrap_around
+rule: wrap_around.plan
 phrase: Layers made resident
 """
 

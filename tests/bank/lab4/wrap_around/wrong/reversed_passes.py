@@ -1,6 +1,7 @@
 """
 wrong: runs through the slots backwards in every other pass
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: other weights
 """
 

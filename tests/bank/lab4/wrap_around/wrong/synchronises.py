@@ -1,6 +1,7 @@
 """
 wrong: synchronises everything, and is right
 check: wrap_around
+rule: wrap_around.host
 phrase: Everything is synchronised
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the streamer that the notebook shows to compare with
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: s mod (N + 1)
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: places the step by its number and the upload by its layer
 check: wrap_around
+rule: wrap_around.right_bytes
 phrase: Slot by layer number
 """
 

@@ -1,0 +1,26 @@
+"""
+note: slow: counts its own signals in the whole stream at each step
+"""
+
+
+class StreamingLayers(TrackedRing):
+    def begin(self, steps):
+        self.end = self.step + steps * self.layers
+        self.refill()
+
+    def refill(self):
+        while self.uploaded < min(self.step + len(self.slots), self.end):
+            step = self.uploaded
+            if step >= len(self.slots):
+                self.device.copy_queue.wait(self.consumed, step - len(self.slots) + 1)
+            self.engine.upload(self.layer_of(step), self.slot_of(step))
+            self.uploaded += 1
+
+    def ensure(self, layer):
+        return ensure(self, layer)
+
+    def release(self, layer):
+        done = sum(type(r).__name__ == "Signal" and r.fence == self.consumed.name for r in self.device.stream)
+        self.device.direct_queue.signal(self.consumed, done + 1)
+        self.step += 1
+        self.refill()

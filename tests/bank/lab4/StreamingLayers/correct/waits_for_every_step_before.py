@@ -1,0 +1,25 @@
+"""
+note: over-synchronised, and quadratic: before each upload the copy queue waits for every earlier reader there ever was
+"""
+
+
+class StreamingLayers(TrackedRing):
+    def begin(self, steps):
+        self.end = self.step + steps * self.layers
+        self.refill()
+
+    def refill(self):
+        while self.uploaded < min(self.step + len(self.slots), self.end):
+            step = self.uploaded
+            for earlier in range(step - len(self.slots) + 1):
+                self.device.copy_queue.wait(self.consumed, earlier + 1)
+            self.engine.upload(self.layer_of(step), self.slot_of(step))
+            self.uploaded += 1
+
+    def ensure(self, layer):
+        return ensure(self, layer)
+
+    def release(self, layer):
+        self.device.direct_queue.signal(self.consumed, self.step + 1)
+        self.step += 1
+        self.refill()

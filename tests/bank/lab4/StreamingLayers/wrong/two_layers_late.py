@@ -1,0 +1,29 @@
+"""
+wrong: refills in every other step
+check: gate
+rule: gate.ahead
+phrase: Not far enough ahead
+"""
+
+
+class StreamingLayers(TrackedRing):
+    def begin(self, steps):
+        self.end = self.step + steps * self.layers
+        self.refill()
+
+    def refill(self):
+        while self.uploaded < min(self.step + len(self.slots), self.end):
+            step = self.uploaded
+            if step >= len(self.slots):
+                self.device.copy_queue.wait(self.consumed, step - len(self.slots) + 1)
+            self.engine.upload(self.layer_of(step), self.slot_of(step))
+            self.uploaded += 1
+
+    def ensure(self, layer):
+        return ensure(self, layer)
+
+    def release(self, layer):
+        self.device.direct_queue.signal(self.consumed, self.step + 1)
+        self.step += 1
+        if self.step % 2 == 0 or self.uploaded <= self.step:
+            self.refill()

@@ -1,0 +1,30 @@
+"""
+wrong: the host waits at the end of each pass
+check: gate
+rule: gate.host
+phrase: The host waits in place of a queue
+"""
+
+
+class StreamingLayers(TrackedRing):
+    def begin(self, steps):
+        self.end = self.step + steps * self.layers
+        self.refill()
+
+    def refill(self):
+        while self.uploaded < min(self.step + len(self.slots), self.end):
+            step = self.uploaded
+            if step >= len(self.slots):
+                self.device.copy_queue.wait(self.consumed, step - len(self.slots) + 1)
+            self.engine.upload(self.layer_of(step), self.slot_of(step))
+            self.uploaded += 1
+
+    def ensure(self, layer):
+        return ensure(self, layer)
+
+    def release(self, layer):
+        self.device.direct_queue.signal(self.consumed, self.step + 1)
+        self.step += 1
+        if self.step % self.layers == 0:
+            self.consumed.wait(self.step)
+        self.refill()

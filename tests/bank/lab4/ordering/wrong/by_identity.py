@@ -1,0 +1,20 @@
+"""
+wrong: mends the queue, and compares steps by identity
+check: ordering
+rule: ordering.right_bytes
+phrase: weights
+"""
+
+
+def ordering(ring, step, compute):
+    slot = ring.slot_of(step)
+    queue = ring.device.direct_queue
+    queue.wait(ring.engine.copied, slot.ready)
+    for buffer in slot.buffers:
+        buffer.assume_common()
+    compute(slot)
+    queue.signal(ring.consumed, step + 1)
+    if step + ring.pool in [one for one in range(ring.end) if one is step + ring.pool]:
+        queue = ring.device.copy_queue
+        queue.wait(ring.consumed, step)
+        ring.engine.upload(ring.layer_of(step + ring.pool), ring.slot_of(step + ring.pool))
