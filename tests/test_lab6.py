@@ -22,8 +22,9 @@ from xinfer_lab.grading.judges import judge_of
 from xinfer_lab.grading.piece import Case, cases_from_data, cases_to_data
 from xinfer_lab.labs.lab6.given.race import race
 from xinfer_lab.labs.lab6.judge.form import fewest_escapes, patterns, read_form
-from xinfer_lab.labs.lab6.judge.plan import gaps
-from xinfer_lab.labs.lab6.judge.race import RaceCase, best_of, score_of
+from xinfer_lab.labs.lab6.judge.race_case import RaceCase, best_of
+from xinfer_lab.labs.lab6.judge.race_rules import score_of
+from xinfer_lab.labs.lab6.judge.stay import gaps
 from xinfer_lab.labs.lab6.pieces import plan_of
 from xinfer_lab.labs.lab6.planned_case import PlannedCase, needs_of
 from xinfer_lab.labs.lab6.race_line import RaceLine, find_lines

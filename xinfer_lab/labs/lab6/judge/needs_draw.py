@@ -36,8 +36,32 @@ def asked_needs(random: Random) -> list[Case]:
         if all(len(cases) == EACH for cases in found.values()):
             break
     cases = [case for of_a_kind in found.values() for case in of_a_kind]
+    cases += [_in_turns(random) for _ in range(EACH)]
     random.shuffle(cases)
     return cases
+
+
+def _in_turns(random: Random) -> Case:
+    """Needs in which only staging fits, and computing, the link and the host's copying take about as long: whoever has
+    one slot, so that they go in turns, takes nearly three times the bound."""
+
+    def about(value: float) -> float:
+        return value * random.uniform(0.98, 1.02)
+
+    layers, layer = random.randint(30, 126), random.randint(10**6, 10**9)
+    link, always, ring = random.uniform(1e9, 6e10), round(layer * random.uniform(0.2, 6)), random.randint(2, 4)
+    stay = random.randint(3, layers - 20)
+    needs: dict[str, Value] = {
+        "layers": layers,
+        "budget": always + (stay + 2) * layer + random.randrange(layer),
+        "pinned": (ring + 1) * layer,
+        "ring": ring,
+        "link": link,
+        "memcpy": about(link),
+        "t_pass": about((layers - stay) * layer / link),
+        "forms": {"plain": {"layer_bytes": layer, "always": always, "t_decode": 0.0}},
+    }
+    return Case(f"{layers} layers, plain, no model is run", {"needs": needs})
 
 
 KINDS = (

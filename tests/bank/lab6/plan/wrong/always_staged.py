@@ -1,6 +1,7 @@
 """
 wrong: the staging ring always
 check: beat_40, beat_70, beat_90
+rule: beat_90.tier
 phrase: Staged where pinned memory would do
 """
 
