@@ -174,8 +174,12 @@ def _shifted_codes(bits: Sequence[int], form: Form) -> bool:
 _RIGHT_ESCAPES = _escapes_are(lambda outside, base: outside)
 
 
+def _as_small_as_can_be(bits: Sequence[int], form: Form) -> bool:
+    return len(form["escapes"]) <= fewest_escapes(bits)
+
+
 def _window(name: str, explanation: str, pick: Callable[[Sequence[int]], int]) -> WrongModel:
-    pattern = _every(lambda bits, form: form["base"] == pick(_exponents(bits)))
+    pattern = _every(lambda bits, form: form["base"] == pick(_exponents(bits)), _as_small_as_can_be)
     return WrongModel(name, explanation, _made(base=pick), pattern, rule="best_window")
 
 
