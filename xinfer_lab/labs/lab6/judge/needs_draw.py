@@ -126,8 +126,8 @@ def _decoded_as_it_streams(needs: dict[str, Any]) -> Callable[[Best], float]:
 
     def time(plan: Best) -> float:
         times = time_of(needs, plan.form, plan.host, plan.streamed)
-        resident = (needs["layers"] - plan.streamed) * needs["forms"][plan.form]["t_decode"]
-        return max({**times, "computing": times["computing"] - resident}.values())
+        times["computing"] -= (needs["layers"] - plan.streamed) * needs["forms"][plan.form]["t_decode"]
+        return max(times.values())
 
     return time
 

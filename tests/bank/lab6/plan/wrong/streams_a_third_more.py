@@ -14,7 +14,6 @@ def plan(needs):
             streamed, slots = fit(needs["budget"], figures["always"], needs["layers"], layer)
         except ValueError:
             continue
-        streamed = min(needs["layers"], streamed + (needs["layers"] // 3 if streamed else 0))
         computing = needs["t_pass"] + needs["layers"] * figures["t_decode"]
         places = spread(needs["layers"], streamed)
         tiers = (("pinned", streamed, None), ("staged", needs["ring"], needs["memcpy"]))
@@ -24,5 +23,8 @@ def plan(needs):
             time = bound(computing, streamed * layer, needs["link"], memcpy)["time"]
             if time < best:
                 best = time
+                more = min(needs["layers"], streamed + (needs["layers"] // 3 if streamed else 0))
+                if host == "staged" or more * layer <= needs["pinned"]:
+                    places = spread(needs["layers"], more)
                 chosen = {"form": form, "streamed": places, "slots": slots, "host": host}
     return chosen
