@@ -93,7 +93,7 @@ def test_only_so_many_claims_are_run_again_and_a_hostile_file_has_none(tmp_path:
     assert len(claims_in(path)) == MOST_CLAIMS
     for content in (
         "[" * 100_000,
-        json.dumps({"cells": [{"outputs": [{"text": f"beat-the-link/1 seed={'9' * 9999}"}]}]}),
+        json.dumps({"cells": [{"outputs": [{"text": f"beat-the-link/2 seed={'9' * 9999}"}]}]}),
     ):
         path.write_text(content, encoding="utf-8")
         assert claims_in(path) == []
@@ -116,7 +116,7 @@ def test_the_command_runs_the_plans_again_and_finds_the_lie(
     status = main([str(handed_in), "--seed", "7", "--root", str(ROOT), "--sandbox", BARE])
     said = capsys.readouterr().out
     assert status == 1
-    assert "beat-the-link/1 seed=7 score=" in said and f"claim NOT confirmed: {LIE}" in said
+    assert "beat-the-link/2 seed=7 score=" in said and f"claim NOT confirmed: {LIE}" in said
 
 
 def test_a_course_without_the_lab_is_an_error_that_says_what_there_is(

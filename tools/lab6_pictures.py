@@ -1,4 +1,4 @@
-"""Draw the pictures of Lab 6: plans within a budget, the waterfall, spread and crowded layers, exponents, budgets."""
+"""Draw the pictures of Lab 6: plans, the waterfall, streamed layers spread or not, exponents, budgets, what binds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from xinfer_lab.device.gpu_spec import GPU_SPECS, KERNEL_COPY, GpuSpec
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.device.timeline import Timeline
+from xinfer_lab.labs.lab6.given.steps import ONE_BY_ONE, RECORDED, StepTimes, links_picture, step_times
 from xinfer_lab.qwen2 import PUBLISHED
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.synthetic import SyntheticSpec
@@ -30,7 +31,7 @@ from xinfer_lab.views.residency_bars import ResidencyBar, residency_bars
 from xinfer_lab.views.slots import SlotOf, slots_of
 from xinfer_lab.views.value_bars import ValueBar, value_bars
 
-__all__ = ["lab6_pictures", "pass_seconds", "waterfall_seconds"]
+__all__ = ["host_steps", "lab6_pictures", "pass_seconds", "waterfall_seconds"]
 
 GIB = 2**30
 MODEL = PUBLISHED["32b"]
@@ -150,6 +151,25 @@ def _budgets() -> Picture:
     return value_bars(bars, title="A decode step of the 32B model by budget, over a link of 25 GB/s, virtual clock")
 
 
+def host_steps() -> dict[str, StepTimes]:
+    """A step of the 0.5B model on an H200 whose host takes 25 microseconds a launch: by itself, and recorded once."""
+    gpu = replace(GPU_SPECS["h200"], submit_time=25e-6)
+    ways = {"one for each operation": ONE_BY_ONE, "recorded once": RECORDED}
+    return {name: step_times(PUBLISHED["0.5b"], gpu, launches=launches) for name, launches in ways.items()}
+
+
+def _binds() -> Picture:
+    bars = []
+    for name, times in host_steps().items():
+        bars += [
+            ValueBar(f"{name}: host", times.host, name),
+            ValueBar("link", times.link, name),
+            ValueBar("computing", times.computing, name),
+            ValueBar("a step", times.step, name),
+        ]
+    return value_bars(bars, title="0.5B streams on an H200, 25 microseconds of the host a launch")
+
+
 def lab6_pictures() -> Iterator[tuple[str, Picture]]:
     """Each picture with its path within the project."""
     folder = "solutions/lab6-beat-the-link"
@@ -158,3 +178,5 @@ def lab6_pictures() -> Iterator[tuple[str, Picture]]:
     yield f"{folder}/spread.svg", _crowded()
     yield f"{folder}/exponents.svg", _exponents()
     yield f"{folder}/explore.svg", _budgets()
+    yield f"{folder}/binds.svg", _binds()
+    yield f"{folder}/links.svg", links_picture("7b", "rtx4090", 1, 8)[1]

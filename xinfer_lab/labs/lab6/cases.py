@@ -38,6 +38,8 @@ def bound_cases(random: Random) -> list[Case]:
     short, base = random.uniform(1e-3, 9e-2), random.randint(20, 90)
     exact = random.randint(3, 40)
     halves = {"resident": exact + 0.5, "moved": 2 * exact + 1, "link": 2, "memcpy": None}
+    rate = random.randint(2**62, 2**63)
+    huge = {"resident": 2.5, "moved": 5 * rate + rate // random.randint(3, 9), "link": 2 * rate, "memcpy": rate}
     cases = [
         case("the link binds", short, random.uniform(1.5, 3.9), None),
         case("computing binds", random.uniform(2.5, 4.5), random.uniform(1.1, 2.0), None),
@@ -48,7 +50,8 @@ def bound_cases(random: Random) -> list[Case]:
         case("computing binds by little", 1.9, 1.6, None),
         case("the link binds by little", 1.6, 1.9, 1.7),
         case("copying binds by little", 1.6, 1.7, 1.9),
-        Case("more bytes than 63 bits can count", {"resident": 2.5, "moved": 2**66, "link": 2**64, "memcpy": 2**63}),
+        Case("more bytes than 63 bits can count", huge),
+        Case("more bytes than 63 bits can count, pinned", {**huge, "resident": 1.5, "memcpy": None}),
         Case("nothing has to be moved", {"resident": short, "moved": 0, "link": 25 * 10**9, "memcpy": None}),
         Case("nothing has to be moved, staged", {"resident": short, "moved": 0, "link": 10**9, "memcpy": 10**10}),
         Case("nothing at all", {"resident": 0, "moved": 0, "link": 10**9, "memcpy": 10**10}),
@@ -181,6 +184,7 @@ def encode_cases(escapes: bool) -> object:
             _tensor("normally distributed weights", normal(random, 2000)),
             _tensor("normally distributed weights with NaN, infinities and subnormals", _mixed(random)),
             _tensor("two far groups of exponents", _groups(random)),
+            _tensor("two far groups of exponents, one behind the other", _behind(random)),
             _tensor("the largest exponents", edge + [random.randrange(2) << 15 | e for e in edge]),
             _tensor("the smallest exponents", [e << 7 | 3 for e in (0, 1, 14, 15, 0, 0, 2, 30, 0)]),
             _tensor("every pattern there is", patterns),
@@ -203,6 +207,13 @@ def _groups(random: Random) -> list[int]:
     exponents += [high, high + 14]
     random.shuffle(exponents)
     return [random.randrange(2) << 15 | exponent << 7 | random.randrange(128) for exponent in exponents]
+
+
+def _behind(random: Random) -> list[int]:
+    """The rarer exponents come first, several hundred of them: the first part of a tensor says little of its rest."""
+    low, high = random.randint(10, 60), random.randint(120, 200)
+    count = random.randint(400, 600)
+    return [*_window(random, count, low), *_window(random, count + 300, high)]
 
 
 def decode_cases(escapes: bool) -> object:

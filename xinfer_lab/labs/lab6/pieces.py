@@ -49,12 +49,12 @@ def _encoded(answer: Any, inputs: Inputs, observed: Observed) -> object:
 
 
 def _decoded(answer: Any, inputs: Inputs, observed: Observed) -> object:
-    """The patterns as bytes, so that a recording stays small; what is no tensor of them stays as it is."""
+    """The patterns as bytes, so that a recording stays small; what is no tensor of them is told from that."""
     import torch
 
     bits = answer(inputs["coded"])
     if not isinstance(bits, torch.Tensor):
-        return bits
+        return bits if bits is None else {"other": bits}
     if bits.dim() != 1 or bits.is_floating_point() or bits.dtype == torch.bool:
         return {"shape": list(bits.shape), "dtype": str(bits.dtype)}
     whole = bits.to(torch.int64)
@@ -70,31 +70,39 @@ FORM = (
 )
 
 
+class NoPlan(ValueError):
+    """What a plan function returned is no plan."""
+
+
+class ChangedNeeds(ValueError):
+    """A plan function wrote into what it was given."""
+
+
 def plan_of(decision: object, needs: Inputs) -> tuple[Any, str]:
-    """A student's decision as the executors take it, and its host tier. Raises ValueError for what is no plan."""
+    """A student's decision as the executors take it, and its host tier. Raises `NoPlan`."""
     from xinfer_lab.labs.lab6.planned_case import CODEC, KeptPlan
 
     if decision is None:
-        raise ValueError(f"plan returned nothing; {FORM}")
+        raise NoPlan(f"plan returned nothing; {FORM}")
     if not isinstance(decision, Mapping) or set(decision) != {"form", "streamed", "slots", "host"}:
-        raise ValueError(f"{FORM}; it returned {decision!r}"[:400])
+        raise NoPlan(f"{FORM}; it returned {decision!r}"[:400])
     form, streamed, slots, host = (decision[key] for key in ("form", "streamed", "slots", "host"))
     layers = needs["layers"]
     if not isinstance(form, str) or form not in needs["forms"]:
-        raise ValueError(f"the form {form!r} is not one of {', '.join(needs['forms'])}"[:400])
+        raise NoPlan(f"the form {form!r} is not one of {', '.join(needs['forms'])}"[:400])
     if host not in ("pinned", "staged"):
-        raise ValueError(f'the host tier is "pinned" or "staged", not {host!r}')
+        raise NoPlan(f'the host tier is "pinned" or "staged", not {host!r}')
     read = [whole(layer) for layer in streamed] if _listed(streamed) else [None]
     numbers = [number for number in read if number is not None]
     if len(numbers) < len(read):
-        raise ValueError(f"streamed is a list of layer numbers, not {streamed!r}"[:400])
+        raise NoPlan(f"streamed is a list of layer numbers, not {streamed!r}"[:400])
     if numbers != sorted(set(numbers)) or not all(0 <= layer < layers for layer in numbers):
-        raise ValueError(f"streamed has layers from 0 to {layers - 1}, each once and growing, not {numbers}"[:400])
+        raise NoPlan(f"streamed has layers from 0 to {layers - 1}, each once and growing, not {numbers}"[:400])
     count = whole(slots)
     if count is None:
-        raise ValueError(f"slots is a whole number, not {slots!r}"[:400])
+        raise NoPlan(f"slots is a whole number, not {slots!r}"[:400])
     if count < 1 if numbers else count != 0:
-        raise ValueError(f"{len(numbers)} layers stream through {count} slots: at least 1, or 0 where none streams")
+        raise NoPlan(f"{len(numbers)} layers stream through {count} slots: at least 1, or 0 where none streams")
     return KeptPlan(layers, tuple(numbers), count, "none" if form == "plain" else CODEC), host
 
 
@@ -130,7 +138,7 @@ def _asked(answer: Any, needs: Inputs) -> tuple[Any, str]:
     given = deepcopy(dict(needs))
     decision = answer(needs)
     if needs != given:
-        raise ValueError("plan overwrites needs: leave them as they are, and work on copies")
+        raise ChangedNeeds("plan overwrites needs: leave them as they are, and work on copies")
     return plan_of(decision, given)
 
 
@@ -150,9 +158,10 @@ def _drawn(seed: int) -> tuple[Case, ...]:
     """Drawing takes as long as a race: the figures of each case are measured on a device of sizes."""
     # Imported here: where an answer is recorded nothing is there that knows which plan is good.
     from xinfer_lab.labs.lab6.judge.needs_draw import asked_needs
+    from xinfer_lab.labs.lab6.judge.uneven import uneven_needs
 
     random = Random(f"lab6.race {seed}")
-    return (*cases.gate_cases(random), *asked_needs(random))
+    return (*cases.gate_cases(random), *asked_needs(random), *uneven_needs(random))
 
 
 def _question(name: str, points: int, drawn: Any, ask: Any) -> Question:

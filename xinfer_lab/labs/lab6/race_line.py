@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 __all__ = ["RaceLine", "find_lines"]
 
-_LINE = re.compile(r"beat-the-link/1 seed=(\d{1,10}) score=([01]\.\d{4}) digest=([0-9a-f]{16})")
+_LINE = re.compile(r"beat-the-link/2 seed=(\d{1,10}) score=([01]\.\d{4}) digest=([0-9a-f]{16})")
 
 
 @dataclass(frozen=True, slots=True)
 class RaceLine:
     """A claim: the cases drawn from ``seed`` were run at ``score`` (bound over time, geometric mean; 1 is the best),
-    by the command streams with ``digest``.
+    by the plans and command streams with ``digest``.
     """
 
     seed: int
@@ -21,7 +21,7 @@ class RaceLine:
     digest: str
 
     def __str__(self) -> str:
-        return f"beat-the-link/1 seed={self.seed} score={self.score:.4f} digest={self.digest}"
+        return f"beat-the-link/2 seed={self.seed} score={self.score:.4f} digest={self.digest}"
 
 
 def find_lines(text: str) -> list[RaceLine]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import struct
-from collections import Counter
 from collections.abc import Sequence
+
+import numpy as np
 
 from xinfer_lab.grading.values import Opaque, Value, shown
 from xinfer_lab.grading.verify_values import Difference
 
-__all__ = ["ESCAPE", "PARTS", "WINDOW", "BadForm", "fewest_escapes", "first_wrong", "patterns", "read_form"]
+__all__ = ["ESCAPE", "PARTS", "WINDOW", "BadForm", "fewest_escapes", "first_wrong", "patterns", "read_form", "sums"]
 
 WINDOW, ESCAPE = 15, 15
 PARTS = ("base", "count", "sign_mantissa", "codes", "escapes")
@@ -25,13 +25,19 @@ class BadForm(ValueError):
 
 def patterns(data: bytes) -> tuple[int, ...]:
     """The 16-bit patterns in ``data``, little-endian."""
-    return struct.unpack(f"<{len(data) // 2}H", data)
+    return tuple(np.frombuffer(data, "<u2").tolist())
+
+
+def sums(exponents: Sequence[int], window: int = WINDOW) -> list[int]:
+    """How many of ``exponents`` lie in the window that begins at 0, at 1, and so on."""
+    counts = np.bincount(np.asarray(exponents, dtype=np.int64), minlength=256)
+    found: list[int] = np.convolve(counts, np.ones(window, dtype=np.int64), "valid").tolist()
+    return found
 
 
 def fewest_escapes(bits: Sequence[int]) -> int:
     """Weights outside of the best window of 15 neighbouring exponents."""
-    counts = Counter(value >> 7 & 255 for value in bits)
-    return len(bits) - max(sum(counts[base + place] for place in range(WINDOW)) for base in range(242))
+    return len(bits) - max(sums([value >> 7 & 255 for value in bits]))
 
 
 def read_form(form: Value, count: int) -> tuple[int, ...]:
@@ -58,17 +64,16 @@ def read_form(form: Value, count: int) -> tuple[int, ...]:
     if count % 2 and form["codes"][-1] >> 4:
         headline = "The unused half of the last byte of codes is not 0."
         raise BadForm("['codes']", "0 in its bits 7 to 4", shown(form["codes"][-1] >> 4), headline)
-    codes = [code for pair in form["codes"] for code in (pair & 15, pair >> 4)][:count]
-    escaped = codes.count(ESCAPE)
+    pairs = np.frombuffer(form["codes"], np.uint8)
+    codes = np.stack([pairs & 15, pairs >> 4], axis=1).reshape(-1)[:count].astype(np.int64)
+    escaped = int((codes == ESCAPE).sum())
     if len(form["escapes"]) != escaped:
         headline = "There has to be one byte for each code that says escape."
         raise BadForm("['escapes']", f"{escaped:,} bytes", f"{len(form['escapes']):,} bytes", headline)
-    rest = iter(form["escapes"])
-    exponents = [next(rest) if code == ESCAPE else form["base"] + code for code in codes]
-    return tuple(
-        (sign & 0x80) << 8 | exponent << 7 | sign & 0x7F
-        for sign, exponent in zip(form["sign_mantissa"], exponents, strict=True)
-    )
+    exponents = form["base"] + codes
+    exponents[codes == ESCAPE] = np.frombuffer(form["escapes"], np.uint8)
+    signs = np.frombuffer(form["sign_mantissa"], np.uint8).astype(np.int64)
+    return tuple(((signs & 0x80) << 8 | exponents << 7 | signs & 0x7F).tolist())
 
 
 def words(pattern: int) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from xinfer_lab.grading.choices import PREDICTION
 from xinfer_lab.grading.programs.verify_program import ProgramJudge
 from xinfer_lab.grading.verify_values import Judge
+from xinfer_lab.labs.lab6.judge.bound import BOUND
 from xinfer_lab.labs.lab6.judge.claims import CLAIMS, SHARES
-from xinfer_lab.labs.lab6.judge.codec import DECODE, DECODE_ESCAPES, ENCODE, ENCODE_ESCAPES
-from xinfer_lab.labs.lab6.judge.plan import BOUND, FIT, SPREAD, VICTIM
+from xinfer_lab.labs.lab6.judge.decode import DECODE, DECODE_ESCAPES
+from xinfer_lab.labs.lab6.judge.encode import ENCODE, ENCODE_ESCAPES
+from xinfer_lab.labs.lab6.judge.fit import FIT
 from xinfer_lab.labs.lab6.judge.race import BEAT, GATE
+from xinfer_lab.labs.lab6.judge.stay import SPREAD, VICTIM
 
 __all__ = ["JUDGES"]
 

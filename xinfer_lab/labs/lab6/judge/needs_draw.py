@@ -6,6 +6,7 @@ Each of a plan's decisions matters in some of them, whatever the seed.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -36,8 +37,32 @@ def asked_needs(random: Random) -> list[Case]:
         if all(len(cases) == EACH for cases in found.values()):
             break
     cases = [case for of_a_kind in found.values() for case in of_a_kind]
+    cases += [_in_turns(random) for _ in range(EACH)]
     random.shuffle(cases)
     return cases
+
+
+def _in_turns(random: Random) -> Case:
+    """Needs in which only staging fits, and computing, the link and the host's copying take about as long: whoever has
+    one slot, so that they go in turns, takes nearly three times the bound."""
+
+    def about(value: float) -> float:
+        return value * random.uniform(0.98, 1.02)
+
+    layers, layer = random.randint(30, 126), random.randint(10**6, 10**9)
+    link, always, ring = random.uniform(1e9, 6e10), round(layer * random.uniform(0.2, 6)), random.randint(2, 4)
+    stay = random.randint(3, layers - 20)
+    needs: dict[str, Value] = {
+        "layers": layers,
+        "budget": always + (stay + 2) * layer + random.randrange(layer),
+        "pinned": (ring + 1) * layer,
+        "ring": ring,
+        "link": link,
+        "memcpy": about(link),
+        "t_pass": about((layers - stay) * layer / link),
+        "forms": {"plain": {"layer_bytes": layer, "always": always, "t_decode": 0.0}},
+    }
+    return Case(f"{layers} layers, plain, no model is run", {"needs": needs})
 
 
 KINDS = (
@@ -50,6 +75,8 @@ KINDS = (
     ("plain, and no other", "pinned", True),
     ("plain, and no other", "staged", True),
     ("copied for too long", "any", True),
+    ("decoded where it stays", "any", True),
+    ("better by little", "any", True),
 )
 """Form, tier, whether layers stream: of the best plan, where every other decision is far worse or does not fit."""
 
@@ -59,8 +86,14 @@ def _kind(needs: dict[str, Any]) -> tuple[str, str, bool] | None:
     if not plans:
         return None
     best = min(plans, key=lambda plan: plan.bound)
-    if _copied_for_too_long(needs, best, plans):
+    # Not so far that the lowest of the checks would find it: whatever is drawn, the same ones do.
+    if _misled(best, plans, _without_copying(needs), NEAR):
         return "copied for too long", "any", True
+    if best.streamed and _misled(best, plans, _decoded_as_it_streams(needs), NEAR):
+        return "decoded where it stays", "any", True
+    others = [plan for plan in plans if plan.form != best.form]
+    if best.streamed and others and 0.8 <= best.bound / min(plan.bound for plan in others) <= 0.87:
+        return "better by little", "any", True
     form = best.form if len(needs["forms"]) > 1 else "plain, and no other"
     if not best.streamed:
         others = [plan for plan in plans if plan.form != best.form]
@@ -72,16 +105,31 @@ def _kind(needs: dict[str, Any]) -> tuple[str, str, bool] | None:
     return (form, best.host, True) if wanted and _far(best, others) else None
 
 
-def _copied_for_too_long(needs: dict[str, Any], best: Best, plans: tuple[Best, ...]) -> bool:
-    """Whether another plan would be the best, were the host's copying for nothing, and takes far longer."""
+def _misled(best: Best, plans: tuple[Best, ...], figured: Callable[[Best], float], near: float = 0.0) -> bool:
+    """Whether who takes a plan's time for ``figured`` chooses another form, which takes far longer."""
+    chosen = min(plans, key=figured)
+    return chosen.form != best.form and near * chosen.bound <= best.bound <= SHARE * chosen.bound
 
-    def without_copying(plan: Best) -> float:
+
+def _without_copying(needs: dict[str, Any]) -> Callable[[Best], float]:
+    """A plan's time, were the host's copying for nothing."""
+
+    def time(plan: Best) -> float:
         times = time_of(needs, plan.form, plan.host, plan.streamed)
         return max(times["computing"], times["link"])
 
-    chosen = min(plans, key=without_copying)
-    # Not so far that the lowest of the checks would find it: whatever is drawn, the same ones do.
-    return chosen.form != best.form and NEAR * chosen.bound <= best.bound <= SHARE * chosen.bound
+    return time
+
+
+def _decoded_as_it_streams(needs: dict[str, Any]) -> Callable[[Best], float]:
+    """A plan's time, were only those layers decoded that stream."""
+
+    def time(plan: Best) -> float:
+        times = time_of(needs, plan.form, plan.host, plan.streamed)
+        times["computing"] -= (needs["layers"] - plan.streamed) * needs["forms"][plan.form]["t_decode"]
+        return max(times.values())
+
+    return time
 
 
 def _far(best: Best, others: list[Best]) -> bool:

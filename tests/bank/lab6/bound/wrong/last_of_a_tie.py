@@ -1,6 +1,7 @@
 """
 wrong: on a tie the last one is named
 check: bound
+rule: bound.tie
 phrase: A tie goes to the last
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: rounds to milliseconds
 check: bound
+rule: bound.seconds
 phrase: The bound is another one
 """
 

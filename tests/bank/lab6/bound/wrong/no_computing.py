@@ -1,6 +1,7 @@
 """
 wrong: computing is taken to be hidden always
 check: bound
+rule: bound.computing
 phrase: Computing is left out
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: a staged layer is thought to be there once it is copied by the host
 check: bound
+rule: bound.link
 phrase: The host's copying in place of the link
 """
 

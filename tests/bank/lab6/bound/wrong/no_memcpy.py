@@ -1,6 +1,7 @@
 """
 wrong: what the host copies is left out
 check: bound
+rule: bound.memcpy
 phrase: The host's copying is left out
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: what binds is not said
 check: bound
+rule: bound.dict
 phrase: The dict is not of the form
 """
 

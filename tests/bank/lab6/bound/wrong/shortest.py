@@ -1,6 +1,7 @@
 """
 wrong: the shortest time is taken for the pass
 check: bound
+rule: bound.longest
 phrase: The shortest binds
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the times are added up
 check: bound
+rule: bound.side_by_side
 phrase: Times added up
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the bandwidth is divided by the bytes
 check: bound
+rule: bound.bytes_over_rate
 phrase: Bandwidth over bytes
 """
 

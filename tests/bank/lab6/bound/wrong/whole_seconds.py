@@ -1,6 +1,7 @@
 """
 wrong: whole seconds
 check: bound
+rule: bound.seconds
 phrase: Whole seconds
 """
 

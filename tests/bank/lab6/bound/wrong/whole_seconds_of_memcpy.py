@@ -1,6 +1,7 @@
 """
 wrong: whole seconds of copying alone
 check: bound
+rule: bound.seconds
 phrase: The bound is another one
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: None is divided by
 check: bound, gate
+rule: bound.no_memcpy
 phrase: It raised TypeError
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: a list in place of a tensor
 check: decode, decode_escapes
+rule: decode.tensor
 phrase: This is no tensor of patterns
 """
 

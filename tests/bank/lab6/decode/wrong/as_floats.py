@@ -1,6 +1,7 @@
 """
 wrong: numbers in place of patterns
 check: decode, decode_escapes
+rule: decode.tensor
 phrase: The tensor has another form
 """
 

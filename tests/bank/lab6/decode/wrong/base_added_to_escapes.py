@@ -1,6 +1,7 @@
 """
 wrong: the base is added to escapes, too
 check: decode_escapes
+rule: decode_escapes.itself
 phrase: The base is added to escapes
 """
 

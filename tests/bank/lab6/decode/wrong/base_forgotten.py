@@ -1,6 +1,7 @@
 """
 wrong: codes are taken for exponents
 check: decode, decode_escapes
+rule: decode.base
 phrase: The base is forgotten
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the unused half of the last byte is read
 check: decode, decode_escapes
+rule: decode.count
 phrase: raised
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the escape by the weight's number
 check: decode_escapes
+rule: decode_escapes.no_gaps
 phrase: An escape by its weight's number
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: escapes are taken from the end
 check: decode_escapes
+rule: decode_escapes.in_order
 phrase: Escapes from the end
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: escapes are not read
 check: decode_escapes
+rule: decode_escapes.escape
 phrase: Escapes are not read
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the exponent goes to bit 8
 check: decode, decode_escapes
+rule: decode.exponent
 phrase: The exponent is one place too high
 """
 

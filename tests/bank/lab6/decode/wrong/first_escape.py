@@ -1,6 +1,7 @@
 """
 wrong: every escape gets the first byte
 check: decode_escapes
+rule: decode_escapes.in_order
 phrase: The first escape, again and again
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the high half is read first
 check: decode, decode_escapes
+rule: decode.low_first
 phrase: The high half first
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the mantissa is left out
 check: decode, decode_escapes
+rule: decode.mantissa
 phrase: The mantissa is lost
 """
 

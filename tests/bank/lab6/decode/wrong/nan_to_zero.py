@@ -1,6 +1,7 @@
 """
 wrong: NaN and infinities become 0
 check: decode, decode_escapes
+rule: decode_escapes.every_pattern
 phrase: NaN and infinities are replaced
 """
 

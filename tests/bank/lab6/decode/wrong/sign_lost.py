@@ -1,6 +1,7 @@
 """
 wrong: the sign is left out
 check: decode, decode_escapes
+rule: decode.sign
 phrase: The sign is lost
 """
 

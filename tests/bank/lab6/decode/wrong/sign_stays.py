@@ -1,6 +1,7 @@
 """
 wrong: the sign stays in bit 7
 check: decode, decode_escapes
+rule: decode.sign
 phrase: The sign stays where it was
 """
 

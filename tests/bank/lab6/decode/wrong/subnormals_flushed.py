@@ -1,6 +1,7 @@
 """
 wrong: subnormals become zero
 check: decode, decode_escapes
+rule: decode_escapes.every_pattern
 phrase: Subnormals become zero
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: escapes hold exponent - base
 check: encode_escapes
+rule: encode_escapes.itself
 phrase: Codes instead of exponents among the escapes
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: escapes are sorted
 check: encode_escapes
+rule: encode_escapes.in_order
 phrase: Escapes in another order
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: a copy in disguise: every weight escapes
 check: encode, encode_escapes
+rule: encode.best_window
 phrase: 20.00 bits
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the first code goes into the high half
 check: encode, encode_escapes
+rule: encode.low_first
 phrase: The high half first
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the window ends at the largest exponent
 check: encode_escapes
+rule: encode_escapes.best_window
 phrase: The window ends at the largest exponent
 """
 

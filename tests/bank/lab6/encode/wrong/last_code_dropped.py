@@ -1,6 +1,7 @@
 """
 wrong: an odd number of codes loses its last
 check: encode, encode_escapes
+rule: encode.odd
 phrase: The last code of an odd number is dropped
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the low byte of the weight in place of sign and mantissa
 check: encode, encode_escapes
+rule: encode.sign
 phrase: The low byte of the weight
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the window begins at the most frequent exponent
 check: encode, encode_escapes
+rule: encode.best_window
 phrase: The window begins at the most frequent exponent
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: NaN becomes one NaN
 check: encode, encode_escapes
+rule: encode.every_pattern
 phrase: exponent 255
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: what lies outside gets the nearest code
 check: encode_escapes
+rule: encode_escapes.escape
 phrase: exponent
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: codes are not packed
 check: encode, encode_escapes
+rule: encode.two_a_byte
 phrase: One code a byte
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: shifts the patterns that it was given
 check: encode, encode_escapes
+rule: encode.keeps_inputs
 phrase: It overwrites bits
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: fills the unused half of the last byte with ones
 check: encode, encode_escapes
+rule: encode.unused
 phrase: The unused half of the last byte
 """
 

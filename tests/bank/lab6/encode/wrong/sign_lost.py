@@ -1,6 +1,7 @@
 """
 wrong: the sign is left out
 check: encode, encode_escapes
+rule: encode.sign
 phrase: sign 1
 """
 

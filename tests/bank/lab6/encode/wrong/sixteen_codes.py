@@ -1,6 +1,7 @@
 """
 wrong: the window has 16 exponents, so that code 15 means two things
 check: encode, encode_escapes
+rule: encode.fifteen
 phrase: There has to be one byte for each code that says escape
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the window begins at the smallest exponent
 check: encode_escapes
+rule: encode_escapes.best_window
 phrase: The window begins at the smallest exponent
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: subnormals become zero
 check: encode, encode_escapes
+rule: encode.every_pattern
 phrase: exponent 0, mantissa
 """
 

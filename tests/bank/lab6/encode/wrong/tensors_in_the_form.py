@@ -1,6 +1,7 @@
 """
 wrong: tensors in place of bytes
 check: encode, encode_escapes
+rule: encode.types
 phrase: is no bytes
 """
 

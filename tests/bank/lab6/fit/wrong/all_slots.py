@@ -1,6 +1,7 @@
 """
 wrong: all the room goes to slots
 check: fit
+rule: fit.rest_stays
 phrase: All the room goes to slots
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: what is always there is forgotten
 check: fit, gate
+rule: fit.always
 phrase: What is always there is forgotten
 """
 

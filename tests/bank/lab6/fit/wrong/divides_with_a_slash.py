@@ -1,6 +1,7 @@
 """
 wrong: a division that leaves decimals
 check: fit, gate
+rule: fit.whole
 phrase: has the wrong form
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: a budget that is used up exactly does not count
 check: fit
+rule: fit.exactly
 phrase: An exact fit does not count
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: nothing is refused
 check: fit, gate
+rule: fit.refuse
 phrase: No refusal
 """
 

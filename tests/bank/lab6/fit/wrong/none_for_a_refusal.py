@@ -1,6 +1,7 @@
 """
 wrong: a refusal by returning None
 check: fit, gate
+rule: fit.refuse
 phrase: where it has to refuse
 """
 

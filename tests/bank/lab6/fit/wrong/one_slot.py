@@ -1,6 +1,7 @@
 """
 wrong: one slot
 check: fit
+rule: fit.two_slots
 phrase: One slot
 """
 

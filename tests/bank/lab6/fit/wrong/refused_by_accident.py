@@ -1,6 +1,7 @@
 """
 wrong: where nothing fits a list lacks an item
 check: fit
+rule: fit.refuses
 phrase: that is no refusal
 """
 

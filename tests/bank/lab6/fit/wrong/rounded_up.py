@@ -1,6 +1,7 @@
 """
 wrong: half a layer's room is taken for a whole one
 check: fit, gate
+rule: fit.whole
 phrase: Room is rounded up
 """
 

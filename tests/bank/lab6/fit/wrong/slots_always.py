@@ -1,6 +1,7 @@
 """
 wrong: two slots even where all layers fit
 check: fit
+rule: fit.all_stay
 phrase: Slots even where all layers fit
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the slots take no memory
 check: fit, gate
+rule: fit.slots_count
 phrase: The slots are forgotten
 """
 

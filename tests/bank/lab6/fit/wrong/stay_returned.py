@@ -1,6 +1,7 @@
 """
 wrong: how many stay is returned
 check: fit, gate
+rule: fit.streamed
 phrase: The layers that stay are returned
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: three slots
 check: fit, gate
+rule: fit.two_slots
 phrase: Three slots
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: divides as floats, and rounds
 check: fit
+rule: fit.whole
 phrase: This is not the right pair
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: what is always there is not counted
 check: gate, beat_40, beat_70, beat_90
+rule: gate.budget
 phrase: The plan is larger than the budget
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: a pinned copy always
 check: gate, beat_40, beat_70, beat_90
+rule: gate.pinned
 phrase: A pinned copy that does not fit
 """
 

@@ -1,6 +1,7 @@
 """
-wrong: the staging ring always
+wrong: the staging ring wherever it fits, after the form is chosen as it should be
 check: beat_40, beat_70, beat_90
+rule: beat_90.tier
 phrase: Staged where pinned memory would do
 """
 
@@ -14,11 +15,14 @@ def plan(needs):
         except ValueError:
             continue
         computing = needs["t_pass"] + needs["layers"] * figures["t_decode"]
-        for host, held, memcpy in [("staged", needs["ring"], needs["memcpy"])]:
+        places = spread(needs["layers"], streamed)
+        tiers = (("pinned", streamed, None), ("staged", needs["ring"], needs["memcpy"]))
+        for host, held, memcpy in tiers:
             if streamed and held * layer > needs["pinned"]:
                 continue
             time = bound(computing, streamed * layer, needs["link"], memcpy)["time"]
             if time < best:
-                places = spread(needs["layers"], streamed)
-                best, chosen = time, {"form": form, "streamed": places, "slots": slots, "host": host}
+                staged = needs["ring"] * layer <= needs["pinned"]
+                best = time
+                chosen = {"form": form, "streamed": places, "slots": slots, "host": "staged" if staged else host}
     return chosen

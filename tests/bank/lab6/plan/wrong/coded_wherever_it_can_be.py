@@ -1,6 +1,7 @@
 """
 wrong: the coded form wherever there is one
 check: beat_40, beat_70, beat_90
+rule: beat_90.form
 phrase: Coded where it does not pay
 """
 

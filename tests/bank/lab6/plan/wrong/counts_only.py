@@ -1,6 +1,7 @@
 """
 wrong: the number of streamed layers in place of which
 check: gate, beat_40, beat_70, beat_90
+rule: gate.plan
 phrase: list of layer numbers
 """
 

@@ -1,7 +1,7 @@
 """
 wrong: codes where there are 12 to 16 layers
 check: gate, beat_40, beat_70, beat_90
-phrase: plan returned nothing
+phrase: Plain where the coded form would pay
 """
 
 

@@ -1,6 +1,7 @@
 """
 wrong: four slots, and fewer layers that stay
 check: beat_70, beat_90
+rule: beat_90.two_slots
 phrase: More slots than two
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: streamed layers in a row
 check: beat_90
+rule: beat_90.spread
 phrase: Streamed layers in a row
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: one slot
 check: beat_40, beat_70, beat_90
+rule: beat_90.two_slots
 phrase: One slot
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: overwrites what it was given
 check: gate, beat_40, beat_70, beat_90
+rule: gate.keeps_inputs
 phrase: plan overwrites needs
 """
 

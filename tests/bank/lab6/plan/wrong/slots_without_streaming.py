@@ -1,6 +1,7 @@
 """
 wrong: two slots where nothing streams
 check: gate, beat_40, beat_70, beat_90
+rule: gate.plan
 phrase: 0 where none streams
 """
 

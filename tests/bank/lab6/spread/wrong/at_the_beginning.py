@@ -1,6 +1,7 @@
 """
 wrong: the first layers stream
 check: spread
+rule: spread.even
 phrase: All at the beginning
 """
 

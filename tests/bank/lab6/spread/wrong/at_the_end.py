@@ -1,6 +1,7 @@
 """
 wrong: the last layers stream
 check: spread
+rule: spread.even
 phrase: All at the end
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: layers are counted from 1
 check: spread, gate
+rule: spread.from_0
 phrase: There is no such layer
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: none is not thought of
 check: spread, gate
+rule: spread.none
 phrase: It raised ZeroDivisionError
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: every second layer, whatever is asked for
 check: spread, gate
+rule: spread.count
 phrase: not
 """
 

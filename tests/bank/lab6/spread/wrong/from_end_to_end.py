@@ -1,6 +1,7 @@
 """
 wrong: from the first to the last layer
 check: spread
+rule: spread.around
 phrase: From the first to the last layer
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: a step that is rounded up
 check: spread, gate
+rule: spread.even
 phrase: not spread evenly
 """
 

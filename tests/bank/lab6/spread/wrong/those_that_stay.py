@@ -1,6 +1,7 @@
 """
 wrong: the layers that stay are returned
 check: spread, gate
+rule: spread.count
 phrase: Those that stay are spread
 """
 

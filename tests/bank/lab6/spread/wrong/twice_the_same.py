@@ -1,6 +1,7 @@
 """
 wrong: rounding takes a layer twice
 check: spread, gate
+rule: spread.growing
 phrase: not
 """
 

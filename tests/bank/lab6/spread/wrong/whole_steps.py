@@ -1,6 +1,7 @@
 """
 wrong: a step that is rounded down
 check: spread
+rule: spread.even
 phrase: A step that is rounded down
 """
 

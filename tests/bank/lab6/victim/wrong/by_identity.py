@@ -1,6 +1,7 @@
 """
 wrong: compares layers by identity
 check: victim
+rule: victim.held
 phrase: not the right layer
 """
 

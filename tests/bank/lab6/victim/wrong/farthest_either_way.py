@@ -1,6 +1,7 @@
 """
 wrong: the farthest, whichever way
 check: victim
+rule: victim.one_way
 phrase: The farthest number, around the end either way
 """
 

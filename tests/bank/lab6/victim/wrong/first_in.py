@@ -1,6 +1,7 @@
 """
 wrong: gives up what came first in the list
 check: victim
+rule: victim.farthest
 phrase: First in, first out
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: gives up the highest number
 check: victim
+rule: victim.circle
 phrase: The highest number
 """
 

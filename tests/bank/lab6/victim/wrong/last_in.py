@@ -1,6 +1,7 @@
 """
 wrong: gives up the last of the list
 check: victim
+rule: victim.farthest
 phrase: Last in the list
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: gives up what was used longest ago
 check: victim
+rule: victim.farthest
 phrase: Least recently used
 """
 

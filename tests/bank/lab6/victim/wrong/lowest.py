@@ -1,6 +1,7 @@
 """
 wrong: gives up the lowest number
 check: victim
+rule: victim.circle
 phrase: The lowest number
 """
 

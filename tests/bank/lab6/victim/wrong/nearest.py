@@ -1,6 +1,7 @@
 """
 wrong: the nearest, whichever way
 check: victim
+rule: victim.one_way
 phrase: The nearest number, around the end either way
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: the distance is not counted around the end
 check: victim
+rule: victim.circle
 phrase: The farthest number, without the end
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: sorts the list that it was given
 check: victim
+rule: victim.keeps_inputs
 phrase: It overwrites held
 """
 

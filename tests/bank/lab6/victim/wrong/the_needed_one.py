@@ -1,6 +1,7 @@
 """
 wrong: gives up the layer that is needed
 check: victim
+rule: victim.held
 phrase: The layer that is needed now
 """
 

@@ -1,6 +1,7 @@
 """
 wrong: always the layer before, held or not
 check: victim
+rule: victim.held
 phrase: A layer that is not held
 """
 

@@ -1,0 +1,13 @@
+"""
+note: a tensor with gaps between its numbers
+"""
+
+
+def decode(coded):
+    parts = ("sign_mantissa", "codes", "escapes")
+    sign_mantissa, pairs, escapes = (torch.tensor(list(coded[part]), dtype=torch.int32) for part in parts)
+    codes = torch.stack([pairs & 15, pairs >> 4], dim=1).view(-1)[: coded["count"]]
+    exponents = coded["base"] + codes
+    exponents[codes == 15] = escapes
+    found = (sign_mantissa & 0x80) << 8 | exponents << 7 | sign_mantissa & 0x7F
+    return torch.stack([found, found], dim=1)[:, 0]

@@ -1,0 +1,12 @@
+"""
+note: 16-bit numbers without a sign
+"""
+
+
+def decode(coded):
+    parts = ("sign_mantissa", "codes", "escapes")
+    sign_mantissa, pairs, escapes = (torch.tensor(list(coded[part]), dtype=torch.int32) for part in parts)
+    codes = torch.stack([pairs & 15, pairs >> 4], dim=1).view(-1)[: coded["count"]]
+    exponents = coded["base"] + codes
+    exponents[codes == 15] = escapes
+    return ((sign_mantissa & 0x80) << 8 | exponents << 7 | sign_mantissa & 0x7F).to(torch.uint16)
