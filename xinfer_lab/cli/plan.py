@@ -17,7 +17,8 @@ from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.cache import cache_shape
-from xinfer_lab.residency.plan import CACHE_PAGES, Plan, PlanTimes, Shape, make_plan, predict
+from xinfer_lab.residency.plan import CACHE_PAGES, Plan, Shape, make_plan
+from xinfer_lab.residency.plan_times import PlanTimes, predict
 from xinfer_lab.residency.tiers import free_host_memory
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.residency_bars import ResidencyBar, residency_bars

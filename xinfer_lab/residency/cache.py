@@ -28,8 +28,8 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class CacheShape:
     """Room for ``context`` tokens of ``batch`` sequences in each of ``layers`` layers; ``windows[i]`` is how many keys
-    a query of layer i sees, itself included (None: all). ``numbers``: what the layers are called, where they are some of
-    a model's."""
+    a query of layer i sees, itself included (None: all). ``numbers``: what the layers are called, where they are some
+    of a model's."""
 
     layers: int
     context: int
