@@ -197,7 +197,7 @@ def test_a_copy_is_asked_of_a_card_that_it_touches() -> None:
         x, y = (device.create_buffer(256, name, node=node) for name, node in (("x", 0), ("y", 1)))
         device.nodes[0].copy_queue.copy(y, x)
         device.nodes[1].direct_queue.copy(x, y)
-        with pytest.raises(BufferRangeError, match="the copy@2 queue belongs to node 2, and y.* touches node 0, 1: let"):
+        with pytest.raises(BufferRangeError, match=r"the copy@2 queue belongs to node 2, and y.* touches node 0, 1"):
             device.nodes[2].copy_queue.copy(y, x)
         with pytest.raises(BufferRangeError, match="touches node 1"):
             device.nodes[0].copy_queue.copy(y, device.create_upload_heap(256))

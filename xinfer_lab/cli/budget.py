@@ -42,8 +42,8 @@ def least_memory(
 def explained(
     config: Qwen2Config, memory: int | None, *, context: int, chunk: int, pool: int | None, cards: int = 1
 ) -> Iterator[None]:
-    """Within it, a device that ran out of its budget of ``memory`` bytes a card raises `CommandError`: what did not fit, and
-    the least that would work, as asked and with as few slots as possible. Without a budget nothing is changed.
+    """Within it, a device that ran out of its budget of ``memory`` bytes a card raises `CommandError`: what did not
+    fit, and the least that would work, as asked and with as few slots as possible. Without a budget nothing is changed.
     """
     try:
         yield
@@ -52,6 +52,7 @@ def explained(
             raise
         # The name of a buffer, which nobody who reads this has seen.
         said = re.sub(r"\bresident\b", "embedding, norm, head", str(error).partition(" Held by: ")[0])
+        said = re.sub(r"\boutside\.(embedding|head)(@\d+)?", r"\1", said)
         raise CommandError(f"{said} {_enough(config, context=context, chunk=chunk, pool=pool, cards=cards)}") from None
 
 

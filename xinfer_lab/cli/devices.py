@@ -54,8 +54,8 @@ class DeviceChoice:
     def __post_init__(self) -> None:
         if self.kind not in ("auto", "emulated", "host", "cuda") and not _NUMBERED.fullmatch(self.kind):
             raise CommandError(
-                f"there is no device {self.kind!r}; choose auto, emulated, host, cuda, cuda:INDEX, or several cards, as "
-                "cuda:0,cuda:1"
+                f"there is no device {self.kind!r}; choose auto, emulated, host, cuda, cuda:INDEX, or several "
+                "cards, as cuda:0,cuda:1"
             )
         given = {"--schedule": self.schedule is not None, "--gpu": self.gpu is not None, "--devices": self.cards > 1}
         emulated_only = next((option for option, there in given.items() if there), "")

@@ -110,7 +110,7 @@ def _compare_runs(plan: RunSpec, choice: DeviceChoice, residency: Residency, ser
     config, chunk = plan.checkpoint.config, len(plan.tokens)
     kinds = {"serial": residency.as_serial(), residency.kind: residency} if serial else {residency.kind: residency}
     names = {
-        kind: one.name(config, lambda: choice.open(memory=memory), context=plan.room, chunk=chunk)
+        kind: one.name(config, lambda: choice.open(memory=memory), context=plan.room, chunk=chunk, cards=choice.nodes)
         for kind, one in kinds.items()
     }
     # The streaming run first: if it does not fit the budget, that is known before anything else is loaded.

@@ -93,7 +93,8 @@ class Residency:
     def explained(
         self, config: Qwen2Config, memory: int | None, *, context: int, chunk: int, cards: int = 1
     ) -> AbstractContextManager[None]:
-        """Within it, a device that ran out of its budget of ``memory`` bytes a card raises `CommandError` with what to do."""
+        """Within it, a device that ran out of its budget of ``memory`` bytes a card raises `CommandError`, which says
+        what to do."""
         if self.paging != NO_PAGING:
             return self.paging.explained(memory)
         return explained(config, memory, context=context, chunk=chunk, pool=self.pool, cards=cards)
@@ -102,15 +103,17 @@ class Residency:
         """What stays and what streams within the budget of ``device``. Raises `CommandError` if nothing fits."""
         return fitting_plan(config, device, context=context, chunk=chunk, make_cache=self.paging.make_cache())
 
-    def name(self, config: Qwen2Config, device: Callable[[], Device], *, context: int, chunk: int) -> str:
+    def name(
+        self, config: Qwen2Config, device: Callable[[], Device], *, context: int, chunk: int, cards: int = 1
+    ) -> str:
         """What the run is called in a table. ``device`` opens one with the run's budget, for a plan to be made."""
         if self.kind == "planned":
             with device() as opened:
                 return plan_name(self.plan(config, opened, context=context, chunk=chunk))
         if self.kind in ("streaming", "engine"):
-            with device() as opened:
-                share = -(-config.num_hidden_layers // len(opened.nodes))
-            return pool_name(self.pool or MIN_POOL, share) + (", yours" if self.engine else "")
+            return pool_name(self.pool or MIN_POOL, -(-config.num_hidden_layers // cards)) + (
+                ", yours" if self.engine else ""
+            )
         return {"serial": "serial, 1 slot", "paged": self.paging.name}.get(self.kind, self.paging.name_of_experts)
 
     def load(

@@ -39,6 +39,8 @@ SHOWN_LAYERS = 6
 
 _GROUPS = {
     "resident": "embedding, final norm, head",
+    "outside.embedding": "embedding",
+    "outside.head": "final norm, head",
     "kv": "key and value cache",
     "slot": "layer slots",
     "layer": "layers",

@@ -50,7 +50,9 @@ def trace(
         with residency.explained(config, memory, context=plan.room, chunk=len(ids), cards=choice.nodes):
             device = choice.open(memory=memory, measure=True, check=not choice.measured)
             done = run_on(residency.kind, device, plan.opener(residency), plan)
-        name = residency.name(config, lambda: choice.open(memory=memory), context=plan.room, chunk=len(ids))
+        name = residency.name(
+            config, lambda: choice.open(memory=memory), context=plan.room, chunk=len(ids), cards=choice.nodes
+        )
         assert done.passes is not None
         data = perfetto_json(done.passes, done.stream)
         made.write_text(json.dumps(data, allow_nan=False), encoding="utf-8", newline="\n")

@@ -40,7 +40,7 @@ class OutsideWeights:
         if self.head_card:
             parts[self.head_card] = resident_tensors(config, embedding=False)
         self._parts = [
-            (device.nodes[card], device.create_buffer(part.nbytes, on_node("resident", card), node=card), part)
+            (device.nodes[card], device.create_buffer(part.nbytes, on_node(self._called(card), card), node=card), part)
             for card, part in parts.items()
             if part.tensors
         ]
@@ -67,3 +67,9 @@ class OutsideWeights:
             uploader.finish(buffer)
         if self.host_embedding:
             self._heap.write(0, Source(_EMBEDDING, 0, self._heap.size))
+
+    def _called(self, card: int) -> str:
+        """The name of the buffer on ``card``."""
+        if not self.head_card:
+            return "resident"
+        return "outside.head" if card else "outside.embedding"
