@@ -162,7 +162,7 @@ def test_every_wait_between_cards_is_needed(models: Models, layers: int) -> None
         for i, record in enumerate(records)
         if isinstance(record, Wait) and record.value and node_of(signaller[record.fence]) != node_of(record.queue)
     ]
-    assert len(between) >= 2 * layers - 2, "two passes go from card to card"
+    assert len(between) >= 2 * (layers - 1), "two passes go from card to card"
     for left_out in between:
         found = check_stream(CommandStream(records[:left_out] + records[left_out + 1 :]), device.kernels)
         wait = records[left_out]
@@ -175,15 +175,14 @@ def test_every_signal_between_cards_is_needed(models: Models) -> None:
     """Without a signal its wait is early, which a device refuses; without both, the report names both nodes' queues."""
     device = streamed(models, 7)
     records = list(device.stream)
-    waited = {(r.fence, r.value): i for i, r in enumerate(records) if isinstance(r, Wait)}
-    between = [
-        (i, waited[signal.fence, signal.value])
-        for i, signal in enumerate(records)
-        if signal.op == "signal"
-        and (signal.fence, signal.value) in waited
-        and node_of(records[waited[signal.fence, signal.value]].queue) != node_of(signal.queue)
-    ]
-    assert between
+    waits = [(i, record) for i, record in enumerate(records) if isinstance(record, Wait)]
+    between = []
+    for i, signal in enumerate(records):
+        if signal.op == "signal":
+            for_it = [(w, r.queue) for w, r in waits if (r.fence, r.value) == (signal.fence, signal.value)]
+            if len(for_it) == 1 and node_of(for_it[0][1]) != node_of(signal.queue):
+                between.append((i, for_it[0][0]))
+    assert len(between) >= 10
     for signal, wait in between:
         rest = [record for i, record in enumerate(records) if i not in (signal, wait)]
         first = check_stream(CommandStream(rest), device.kernels).hazards[0].report()
@@ -268,7 +267,7 @@ def test_odd_layers_come_over_all_links(size: str, layers: int) -> None:
 
 @pytest.mark.parametrize(("cards", "layers"), [(4, 13), (4, 15), (8, 61)])
 def test_odd_layers_come_over_any_number_of_links(cards: int, layers: int) -> None:
-    assert 0.97 * cards < decode_time("32b", 1, layers) / decode_time("32b", cards, layers) < 1.01 * cards
+    assert 0.95 * cards < decode_time("32b", 1, layers) / decode_time("32b", cards, layers) < 1.01 * cards
 
 
 def test_staged_layers_and_cards_that_do_not_reach_each_other_relay_nothing(models: Models) -> None:
