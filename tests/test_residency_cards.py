@@ -146,21 +146,26 @@ def weights(path):
     return CheckpointWeights(Checkpoint.open(path))
 
 
-def streamed(models: Models, layers: int = 6) -> EmulatedDevice:
-    device = EmulatedDevice(nodes=2, spec=GPU_SPECS["h200"])
-    greedy_run(lambda d: QwenModel.load_streaming(models.path(tiny(layers)), d, 2), device, PROMPT, 2)
+def streamed(models: Models, layers: int = 6, coded_slots: int = 0) -> EmulatedDevice:
+    """Two passes over two cards through two slots on each, or through so many for coded layers."""
+    device, path = EmulatedDevice(nodes=2, spec=GPU_SPECS["h200"]), models.path(tiny(layers, dtype="bfloat16"))
+
+    def load(d: EmulatedDevice) -> QwenModel:
+        return QwenModel.load_compressed(path, d, coded_slots) if coded_slots else QwenModel.load_streaming(path, d, 2)
+
+    greedy_run(load, device, PROMPT, 2)
     return device
 
 
-@pytest.mark.parametrize("layers", [6, 7])
-def test_every_wait_between_cards_is_needed(models: Models, layers: int) -> None:
-    device = streamed(models, layers)
+@pytest.mark.parametrize(("layers", "coded_slots"), [(6, 0), (7, 4)])
+def test_every_wait_between_cards_is_needed(models: Models, layers: int, coded_slots: int) -> None:
+    device = streamed(models, layers, coded_slots)
     records = list(device.stream)
     signaller = {r.fence: r.queue for r in records if r.op == "signal"}
     between = [
         i
         for i, record in enumerate(records)
-        if isinstance(record, Wait) and record.value and node_of(signaller[record.fence]) != node_of(record.queue)
+        if isinstance(record, Wait) and node_of(signaller[record.fence]) != node_of(record.queue)
     ]
     assert len(between) >= 2 * (layers - 1), "two passes go from card to card"
     for left_out in between:
@@ -173,7 +178,7 @@ def test_every_wait_between_cards_is_needed(models: Models, layers: int) -> None
 
 def test_every_signal_between_cards_is_needed(models: Models) -> None:
     """Without a signal its wait is early, which a device refuses; without both, the report names both nodes' queues."""
-    device = streamed(models, 7)
+    device = streamed(models, 7, 4)
     records = list(device.stream)
     waits = [(i, record) for i, record in enumerate(records) if isinstance(record, Wait)]
     between = []

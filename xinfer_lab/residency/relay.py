@@ -48,9 +48,9 @@ class Relay:
     """Brings parts of ``layer``, counted along the share of ``card``, over the links of ``helpers``.
 
     ``own``: the part of its bytes that comes over the card's own link. The relay queue of the card takes a part over
-    once it has landed, and once the card's own part is there: then the slot is surely free. A landing buffer needs no
-    fence to be written again: it serves once a pass, and the host waits for the end of each pass before it sends the
-    next pass's odd layer. Never blocks the host.
+    once it has landed, and once the card's own part is there: then the slot is surely free. A landing buffer is written
+    again after it has been taken over; with as many slots as layers that is before the pass has ended. Never blocks the
+    host.
     """
 
     def __init__(self, card: Device, layer: int, helpers: Sequence[Device], size: int, own: float) -> None:
@@ -79,16 +79,20 @@ class Relay:
             cuts.append(min(total, cuts[-1] + _aligned(total * share)))
         own, *others = (_cut(parts, start, end) for start, end in zip(cuts, [*cuts[1:], total], strict=True))
         self._coming = others
+        taken = self.relayed.last_submitted
         for landing, given in zip(self._landings, others, strict=True):
             queue, offset = landing.card.copy_queue, 0
+            if taken:
+                queue.wait(self.relayed, taken)
             for _, _, span in given:
                 queue.copy(landing.buffer.span(offset, span.size), span, label="part of a layer for another card")
                 offset += span.size
             queue.signal(landing.landed, landing.landed.last_submitted + 1)
         return own
 
-    def take_over(self, copied: Fence, value: int) -> None:
-        """Let the relay queue bring what was sent last into the slot, after its own part: ``value`` of ``copied``."""
+    def take_over(self, copied: Fence, value: int) -> int:
+        """Let the relay queue bring what was sent last into the slot, after its own part: ``value`` of ``copied``.
+        Returns the value of `relayed` at which all of the layer is there."""
         self._queue.wait(copied, value)
         for landing, given in zip(self._landings, self._coming, strict=True):
             self._queue.wait(landing.landed, landing.landed.last_submitted)
@@ -98,7 +102,9 @@ class Relay:
                     buffer.span(start, span.size), landing.buffer.span(offset, span.size), label="relay part of a layer"
                 )
                 offset += span.size
-        self._queue.signal(self.relayed, self.relayed.last_submitted + 1)
+        value = self.relayed.last_submitted + 1
+        self._queue.signal(self.relayed, value)
+        return value
 
     def close(self) -> None:
         """Block the host until nothing is in flight, and give the memory back. May be called again."""

@@ -66,7 +66,7 @@ class StreamingLayers:
         """The direct queue waits for the layer's copy; its buffers are in COMMON then, and the tracker is told so."""
         slot = self._slots[self._order.ensure(layer) % len(self._slots)]
         self._device.direct_queue.wait(self._engine.copied, slot.ready)
-        self._engine.wait_for_relay(self._device.direct_queue, layer)
+        self._engine.wait_for_relay(self._device.direct_queue, layer, slot)
         for buffer in slot.buffers:
             buffer.assume_common()
         return slot.holding(layer)

@@ -38,6 +38,7 @@ class CopyEngine:
             host.pieces if isinstance(host, PiecewiseHost) else host.stage
         )
         self._lists = KeptLists(self.queue)
+        self._whole: dict[str, int] = {}
 
     def upload(self, layer: int, slot: LayerSlot) -> int:
         """Copy ``layer`` into ``slot``; returns the value of `copied` at which it may be read.
@@ -58,14 +59,14 @@ class CopyEngine:
         self.queue.signal(self.copied, value)
         self.host.copied(self.copied, value)
         if relay is not None:
-            relay.take_over(self.copied, value)
+            self._whole[slot.name] = relay.take_over(self.copied, value)
         slot.ready = value
         return value
 
-    def wait_for_relay(self, queue: CommandQueue, layer: int) -> None:
-        """Let ``queue`` wait for what was last uploaded of ``layer`` over other links, if anything was."""
+    def wait_for_relay(self, queue: CommandQueue, layer: int, slot: LayerSlot) -> None:
+        """Let ``queue`` wait for what comes of ``layer`` over other links, into ``slot``, if anything does."""
         if self._relay is not None and self._relay.layer == layer:
-            queue.wait(self._relay.relayed, self._relay.relayed.last_submitted)
+            queue.wait(self._relay.relayed, self._whole[slot.name])
 
     def close(self) -> None:
         """Block the host until every upload has arrived; then give the host memory back."""
