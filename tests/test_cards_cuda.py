@@ -1,4 +1,4 @@
-"""On a GPU: layers over several nodes, on one card or on two. The bytes are one card's, with peer access and without."""
+"""On a GPU: layers over several nodes, on one card or on two. The bytes are one card's, with peer access or without."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_each_node_captures_its_own_graphs(models: Models) -> None:
 @pytest.mark.parametrize("size", [4096, KERNEL_COPY, 2**25])
 @pytest.mark.parametrize("pull", [True, False])
 def test_copies_between_nodes_keep_their_place(peer_access: bool, size: int, pull: bool) -> None:
-    """Each copy comes after what its queue was given before, and before what comes next: many in a row, no host wait."""
+    """Each copy comes after what its queue had before, and before what it gets next: many in a row, no host wait."""
     for cards in cards_here():
         for check in (False, True):
             with CudaDevice(cards, peer_access=peer_access, check=check) as device:

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 import typer
 
+from xinfer_lab.bench.links import run_links
 from xinfer_lab.bench.measure import Workload, predict_model
 from xinfer_lab.bench.pages import PARTS, PageSettings, run_pages
 from xinfer_lab.bench.rows import Report, Row
@@ -18,13 +19,14 @@ from xinfer_lab.bench.run import Settings
 from xinfer_lab.bench.suite import run_suite, workloads
 from xinfer_lab.bench.tables import COLUMNS, charts, markdown, row_cells
 from xinfer_lab.bench.targets import table, verdicts
-from xinfer_lab.cli.devices import gpu_spec
+from xinfer_lab.cli.devices import DeviceChoice, check_cards, gpu_spec
 from xinfer_lab.cli.faults import CommandError
 from xinfer_lab.cli.runs import describe_model
 from xinfer_lab.cli.screen import print_table
 from xinfer_lab.cli.simulate import find_config
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.device.peers import equal_cards
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.codec.format import CODECS
 from xinfer_lab.residency.errors import RequestError
@@ -38,7 +40,7 @@ from xinfer_lab.residency.factories import (
 from xinfer_lab.residency.plan import Plan, Shape, make_plan
 from xinfer_lab.views.scale import format_time
 
-__all__ = ["bench", "bench_pages", "parse_codecs", "parse_counts", "parse_parts"]
+__all__ = ["bench", "bench_pages", "parse_cards", "parse_codecs", "parse_counts", "parse_parts"]
 
 
 _EXAMPLES = {"tokens": "8192,16384", "slots": "2,3"}
@@ -62,9 +64,19 @@ def parse_codecs(text: str) -> tuple[str, ...]:
     return parts
 
 
-def bench(model: str, *, layers: int | None, settings: Settings, out: Path, simulate: bool, gpu: str) -> int:
+def bench(
+    model: str,
+    *,
+    layers: int | None,
+    settings: Settings,
+    out: Path,
+    simulate: bool,
+    gpu: str,
+    cards: Sequence[int] = (),
+) -> int:
     """Measure (or with ``simulate``, predict for ``gpu``) and print; a measured report goes to ``out`` as JSON,
-    Markdown and charts. 1 if the bytes of one of our rows are not those of the resident run."""
+    Markdown and charts. With several ``cards``, measure what their links do together instead. 1 if the bytes of one of
+    our rows are not those of the resident run."""
     config = find_config(model)
     if layers is not None:
         if layers < 3:
@@ -73,8 +85,23 @@ def bench(model: str, *, layers: int | None, settings: Settings, out: Path, simu
     if simulate:
         return _simulate(config, settings, gpu_spec(gpu))
     device = _gpu("; add --simulate to see what the virtual clock expects of one", out)
+    if cards:
+        device, *_ = equal_cards(cards)
+        torch.cuda.set_device(device)
+    if len(cards) > 1:
+        check_cards(len(cards), config.num_hidden_layers)
+        typer.echo(f"{describe_model(config)}, on {len(cards)} cards; this takes minutes", err=True)
+        return _tell(run_links(config, settings, cards, _say, lambda so_far: _write_json(so_far, out)), out)
     typer.echo(f"{describe_model(config)}, on {torch.cuda.get_device_name()}; this takes minutes", err=True)
     return _tell(run_suite(config, settings, device, _say, lambda so_far: _write_json(so_far, out)), out)
+
+
+def parse_cards(text: str) -> tuple[int, ...]:
+    """The numbers of the cards that ``--device`` names. Raises `CommandError` for anything else."""
+    choice = DeviceChoice(kind=text)
+    if not text.startswith("cuda"):
+        raise CommandError(f"bench measures CUDA cards: write --device cuda:0,cuda:1, not {text}")
+    return choice.numbers
 
 
 def bench_pages(settings: PageSettings, out: Path) -> int:

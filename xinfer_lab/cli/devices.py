@@ -80,16 +80,17 @@ class DeviceChoice:
         if not self.on_cuda:
             spec, schedule = gpu_spec(self.gpu or _DEFAULT_GPU), self.schedule or "timed"
             return EmulatedDevice(spec=spec, schedule=schedule, memory=memory, check=check, nodes=self.cards)
-        return CudaDevice(self._numbers, memory=memory, check=check, on_hazard="collect", measure=measure)
+        return CudaDevice(self.numbers, memory=memory, check=check, on_hazard="collect", measure=measure)
 
     @property
-    def _numbers(self) -> list[int]:
-        return [int(number) for number in re.findall(r"\d+", self.kind)] or [0]
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the CUDA cards."""
+        return tuple(int(number) for number in re.findall(r"\d+", self.kind)) or (0,)
 
     @property
     def nodes(self) -> int:
         """How many cards there are."""
-        return len(self._numbers) if self.on_cuda else self.cards
+        return len(self.numbers) if self.on_cuda else self.cards
 
     def one_card(self) -> DeviceChoice:
         """The same with the first card alone."""

@@ -18,7 +18,8 @@ from xinfer_lab.residency.weights import ModelWeights
 
 if TYPE_CHECKING:
     from xinfer_lab.residency.codec.encoded import EncodedWeights
-    from xinfer_lab.residency.host import HostLayers
+    from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+    from xinfer_lab.residency.tiers import HostOpener
 
 __all__ = [
     "MIN_POOL",
@@ -94,7 +95,11 @@ def resident_layers(on_layer: Progress | None = None) -> SourceFactory:
 
 
 def streaming_layers(
-    pool: int, host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
+    pool: int,
+    host_memory: str | HostOpener = "pinned",
+    on_layer: Progress | None = None,
+    *,
+    on_tier: OnTier | None = None,
 ) -> SourceFactory:
     """Layers stream through ``pool`` slots, as `effective_pool` has it."""
     from xinfer_lab.residency.host import StagedLayers
@@ -125,7 +130,7 @@ def streaming_layers(
 
 
 def serial_layers(
-    host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
+    host_memory: str | HostOpener = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
 ) -> SourceFactory:
     """Each layer is uploaded when it is needed and not before."""
     from xinfer_lab.residency.serial import SerialLayers
@@ -174,7 +179,7 @@ def paged_layers(
 
 def planned_layers(
     plan: PlanLike,
-    host_memory: str = "pinned",
+    host_memory: str | HostOpener = "pinned",
     on_layer: Progress | None = None,
     encoded: EncodedWeights | None = None,
     *,
@@ -208,7 +213,7 @@ def planned_layers(
 
 
 def _planned_compressed(
-    plan: PlanLike, host_memory: str, on_layer: Progress | None, encoded: EncodedWeights | None
+    plan: PlanLike, host_memory: str | HostOpener, on_layer: Progress | None, encoded: EncodedWeights | None
 ) -> SourceFactory:
     from xinfer_lab.residency.codec.encoded import SizedEncoding
 
@@ -225,7 +230,7 @@ def compressed_layers(
     encoded: EncodedWeights,
     streamed: Sequence[int],
     pool: int = MIN_POOL,
-    host_memory: str = "pinned",
+    host_memory: str | HostOpener = "pinned",
     on_layer: Progress | None = None,
 ) -> SourceFactory:
     """All layers in their coded form: ``streamed`` of them pass through ``pool`` slots, the others stay."""
@@ -266,11 +271,13 @@ def _encoded_host(
     encoded: EncodedWeights,
     layers: Sequence[int],
     pool: int,
-    host_memory: str,
+    host_memory: str | HostOpener,
     on_layer: Progress | None,
-) -> HostLayers:
+) -> HostLayers | PiecewiseHost:
     from xinfer_lab.residency.encoded_host import PinnedEncoded, StagedEncoded
 
+    if not isinstance(host_memory, str):
+        return host_memory(device, layers)
     if host_memory in ("pinned", "auto"):
         return PinnedEncoded(device, encoded, layers, on_layer)
     if host_memory == "staged":
