@@ -11,6 +11,7 @@ import torch
 from tests.command_line import invoke, refused
 from tests.models import PROMPT, Models, tiny
 from tests.sample import sampled
+from tests.views.perfetto_rules import problems
 from xinfer_lab.device.checker import check_stream
 from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.errors import BufferRangeError, EarlyWait, OutOfDeviceMemory, StreamError
@@ -30,6 +31,8 @@ from xinfer_lab.residency.paged_cache import paged_cache
 from xinfer_lab.residency.parity import Run, greedy_run, run_fixed, same_bytes
 from xinfer_lab.residency.plan import Shape, make_plan, plan_cards
 from xinfer_lab.residency.weights import SizedWeights
+from xinfer_lab.views.perfetto import perfetto_json
+from xinfer_lab.views.timeline_panel import lane_names
 
 STEPS = 4
 
@@ -302,7 +305,14 @@ def test_names() -> None:
 
 def test_timeline_has_a_lane_for_each_queue_of_each_card(models: Models) -> None:
     device = streamed(models)
-    assert device.timeline().lanes == ("direct", "copy", "direct@1", "copy@1", "host")
+    timeline = streamed(models, 7).timeline()
+    assert lane_names(timeline) == ("direct", "copy", "relay", "direct@1", "copy@1", "host")
+    trace = perfetto_json(timeline)
+    assert problems(trace) == []
+    named = [event for event in trace["traceEvents"] if event["ph"] == "M"]
+    assert {e["pid"]: e["args"]["name"] for e in named if e["name"] == "process_name"}[2] == "card 1"
+    lanes = {event["args"]["name"].partition(" ")[0]: event["pid"] for event in named if event["name"] == "thread_name"}
+    assert lanes == {"direct": 1, "copy": 1, "relay": 1, "host": 1, "direct@1": 2, "copy@1": 2}
     computed = {queue_of(r) for r in device.stream if r.op == "dispatch" and r.label.startswith("layer")}
     assert computed == {"direct", "direct@1"}
 
