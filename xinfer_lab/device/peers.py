@@ -19,6 +19,9 @@ from xinfer_lab.device.tensors import POISON
 
 __all__ = ["PeerCopies", "equal_cards"]
 
+_free_ends: dict[torch.device, list[torch.cuda.Stream]] = {}
+# torch has 32 streams a card and hands them out in turn: new ones for each device would soon be those of its queues.
+
 
 def equal_cards(indices: Sequence[int]) -> tuple[torch.device, ...]:
     """The CUDA devices of these numbers, one for each node; a number may stand there twice. Raises `CudaUnavailable`
@@ -113,7 +116,8 @@ class PeerCopies:
         if card == stream.device:
             return stream
         if (stream, card) not in self._ends:
-            self._ends[stream, card] = torch.cuda.Stream(card)
+            free = _free_ends.setdefault(card, [])
+            self._ends[stream, card] = free.pop() if free else torch.cuda.Stream(card)
         return self._ends[stream, card]
 
     def close(self) -> None:
@@ -121,6 +125,8 @@ class PeerCopies:
         for bounce in self._bounces.values():
             bounce.close()
         self._bounces.clear()
+        for (_, card), end in self._ends.items():
+            _free_ends[card].append(end)
         self._ends.clear()
 
 
