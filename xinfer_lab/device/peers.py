@@ -7,6 +7,7 @@ made here, one for each queue and card: on the card's default stream the copies 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -52,7 +53,7 @@ class PeerCopies:
     def __init__(self, *, direct: bool = True) -> None:
         self._direct = direct
         self._ends: dict[tuple[torch.cuda.Stream, torch.device], torch.cuda.Stream] = {}
-        self._bounces: dict[torch.cuda.Stream, PinnedMemory] = {}
+        self._bounces: dict[tuple[torch.cuda.Stream, torch.device], PinnedMemory] = {}
 
     def all_reach(self, cards: Sequence[torch.device]) -> bool:
         """Whether each of ``cards`` is copied to from each without the host."""
@@ -103,13 +104,14 @@ class PeerCopies:
             stream.wait_stream(target)
 
     def _bounce(self, stream: torch.cuda.Stream, dst: torch.Tensor) -> torch.Tensor:
-        held = self._bounces.get(stream)
+        # One for each card that is copied to: its kernels read it only where it was pinned for them.
+        held = self._bounces.get((stream, dst.device))
         if held is None or held.tensor.numel() < dst.numel():
             if held is not None:
                 stream.synchronize()  # a copy may still use it
                 held.close()
             with torch.cuda.device(dst.device):
-                held = self._bounces[stream] = PinnedMemory(dst.numel())
+                held = self._bounces[stream, dst.device] = PinnedMemory(dst.numel())
         return held.tensor[: dst.numel()]
 
     def _end(self, stream: torch.cuda.Stream, card: torch.device) -> torch.cuda.Stream:
@@ -130,5 +132,6 @@ class PeerCopies:
         self._ends.clear()
 
 
+@functools.cache
 def _reaches(target: torch.device, source: torch.device) -> bool:
     return target == source or torch.cuda.can_device_access_peer(target.index, source.index)
