@@ -141,11 +141,6 @@ class Device(abc.ABC):
         """A copy queue for copies to the host, made when first asked for: a link carries both directions at once."""
         return self.nodes[0].write_back_queue
 
-    @property
-    def relay_queue(self) -> CommandQueue:
-        """A copy queue for what comes from other cards, made when first asked for."""
-        return self.nodes[0].relay_queue
-
     def create_fence(self, name: str | None = None) -> Fence:
         """A fence at 0. Raises `StreamError` if one of that name was created before: the two would be one counter."""
         name = plain_name(name, "a fence") if name is not None else self.fresh_name("fence")

@@ -104,7 +104,8 @@ class QwenModel:
         self._passes = itertools.count(sum(name.startswith("tokens[") for name in device.sources.inputs))
         self._closed = False
         self._steps = [KeptLists(node.direct_queue) for node in device.nodes]
-        self._check_cards()
+        if len(device.nodes) > 1 and config.experts is not None:
+            raise RequestError(f"a model with experts runs on one card; {_SPREAD}")
         device.sources.mount(weights)
         try:
             with all_or_nothing(device):
@@ -357,12 +358,6 @@ class QwenModel:
         value = done.last_submitted + 1
         self.device.nodes[card].direct_queue.signal(done, value)
         done.wait(value)
-
-    def _check_cards(self) -> None:
-        if len(self.device.nodes) == 1:
-            return
-        if self.config.experts is not None:
-            raise RequestError(f"a model with experts runs on one card; {_SPREAD}")
 
     def reset(self) -> None:
         """Forget all tokens so far: the next forward pass starts a new sequence."""

@@ -15,6 +15,7 @@ from typing import cast
 from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.fence import Fence
+from xinfer_lab.device.node import Node
 from xinfer_lab.device.records import Span
 from xinfer_lab.device.stream_rules import BUFFER_ALIGNMENT
 from xinfer_lab.residency.group import place_of
@@ -55,7 +56,7 @@ class Relay:
 
     def __init__(self, card: Device, layer: int, helpers: Sequence[Device], size: int, own: float) -> None:
         self.layer, self._card, self._own = layer, card, own
-        self._queue = card.relay_queue
+        self._queue = cast(Node, card).relay_queue
         self.relayed = card.create_fence(card.fresh_name("relayed"))
         # Cuts lie at multiples of the alignment, so a part may be longer by one.
         room = int(size * (1 - own) / len(helpers)) + 2 * BUFFER_ALIGNMENT
