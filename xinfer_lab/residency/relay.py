@@ -16,6 +16,7 @@ from xinfer_lab.device.buffers import Buffer
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.node import Node
+from xinfer_lab.device.queue import CommandQueue
 from xinfer_lab.device.records import Span
 from xinfer_lab.device.stream_rules import BUFFER_ALIGNMENT
 from xinfer_lab.residency.group import place_of
@@ -106,6 +107,10 @@ class Relay:
         value = self.relayed.last_submitted + 1
         self._queue.signal(self.relayed, value)
         return value
+
+    def let_read(self, queue: CommandQueue, value: int) -> None:
+        """Let ``queue`` wait for the layer for which `take_over` returned ``value``."""
+        queue.wait(self.relayed, value)
 
     def close(self) -> None:
         """Block the host until nothing is in flight, and give the memory back. May be called again."""

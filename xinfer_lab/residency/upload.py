@@ -66,7 +66,7 @@ class CopyEngine:
     def wait_for_relay(self, queue: CommandQueue, layer: int, slot: LayerSlot) -> None:
         """Let ``queue`` wait for what comes of ``layer`` over other links, into ``slot``, if anything does."""
         if self._relay is not None and self._relay.layer == layer:
-            queue.wait(self._relay.relayed, self._whole[slot.name])
+            self._relay.let_read(queue, self._whole[slot.name])
 
     def close(self) -> None:
         """Block the host until every upload has arrived; then give the host memory back."""
