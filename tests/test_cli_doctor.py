@@ -93,6 +93,29 @@ def test_why_there_is_no_gpu(cuda, gpus, status, words):
         assert bool(finding.advice) == (status == "missing")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "reach", "nvlink", "status", "words"),
+    [
+        ([139], True, True, [], []),
+        ([139, 139], True, True, ["ok"], ["each of 2 cards reaches each other, by NVLink"]),
+        ([139, 139, 139], True, False, ["ok"], ["each of 3 cards reaches each other, by PCIe"]),
+        ([24, 24], False, False, ["note"], ["cuda:0 does not reach cuda:1, nor do 1 more pairs"]),
+        ([24, 80], True, False, ["note", "ok"], ["not of one kind", "reaches each other"]),
+    ],
+)
+def test_how_cards_reach_each_other(monkeypatch, sizes, reach, nvlink, status, words):
+    cuda = types.SimpleNamespace(
+        device_count=lambda: len(sizes),
+        get_device_properties=lambda index: types.SimpleNamespace(name="a card", total_memory=sizes[index] * 2**30),
+        can_device_access_peer=lambda a, b: reach,
+    )
+    monkeypatch.setattr(machine, "_has_nvlink", lambda: nvlink)
+    found = list(machine._links(types.SimpleNamespace(cuda=cuda)))
+    assert [finding.status for finding in found] == status
+    assert all(word in finding.found for word, finding in zip(words, found, strict=True))
+    assert all(finding.status == "ok" or finding.advice for finding in found)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 @pytest.mark.parametrize(("said", "status"), [(None, "ok"), ("bwrap: No permissions to create new namespace", "note")])
 def test_a_bubblewrap_that_cannot_work_is_told_from_one_that_can(monkeypatch, said, status):

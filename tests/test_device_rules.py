@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from tests.device_programs import kernels
+from xinfer_lab.device.emulated import EmulatedDevice
 from xinfer_lab.device.errors import BufferRangeError, EarlyWait, FenceError, KernelError, StreamError
 from xinfer_lab.device.records import (
     Allocate,
@@ -189,3 +190,14 @@ def test_the_last_value_of_a_fence_is_what_was_submitted():
     assert (made.last_value("f"), made.last_value("never")) == (2, 0)
     made.admit(Signal(queue="copy", fence="f", value=40))
     assert made.last_value("f") == 40
+
+
+def test_a_copy_is_asked_of_a_card_that_it_touches() -> None:
+    with EmulatedDevice(nodes=3) as device:
+        x, y = (device.create_buffer(256, name, node=node) for name, node in (("x", 0), ("y", 1)))
+        device.nodes[0].copy_queue.copy(y, x)
+        device.nodes[1].direct_queue.copy(x, y)
+        with pytest.raises(BufferRangeError, match=r"the copy@2 queue belongs to node 2, and y.* touches node 0, 1"):
+            device.nodes[2].copy_queue.copy(y, x)
+        with pytest.raises(BufferRangeError, match="touches node 1"):
+            device.nodes[0].copy_queue.copy(y, device.create_upload_heap(256))

@@ -38,7 +38,7 @@ def ledgered(lab: str) -> list[str]:
 
 
 LABS = [lab for lab in SOURCES if texts(lab)]
-WITHOUT = {"lab5", "lab6"}
+WITHOUT: set[str] = set()
 """Labs whose text has no ledger yet. Empty, no lab is without one."""
 PIECES = [piece for lab in LABS for piece in ledgered(lab)]
 

@@ -27,7 +27,8 @@ from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import compressed_layers, planned_layers
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import Run, run_fixed
-from xinfer_lab.residency.plan import Plan, Shape, make_plan, predict
+from xinfer_lab.residency.plan import Plan, Shape, make_plan
+from xinfer_lab.residency.plan_times import predict
 from xinfer_lab.residency.planned import spread
 from xinfer_lab.residency.weights import CheckpointWeights, SizedWeights
 

@@ -29,7 +29,8 @@ from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.paged import PagedLayers, layer_pages
 from xinfer_lab.residency.paged_cache import PagedCache, cache_pages, paged_cache, tokens_a_page
 from xinfer_lab.residency.parity import Run, run_fixed
-from xinfer_lab.residency.plan import Shape, make_plan, predict
+from xinfer_lab.residency.plan import Shape, make_plan
+from xinfer_lab.residency.plan_times import predict
 from xinfer_lab.residency.weights import CheckpointWeights, SizedWeights, SyntheticWeights
 
 SCHEDULES = ("timed", "copies_first", "copies_last", "random(1)", "random(2)")

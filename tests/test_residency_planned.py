@@ -16,7 +16,8 @@ from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import planned_layers, resident_layers
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.parity import compare_logits
-from xinfer_lab.residency.plan import Plan, Shape, make_plan, predict
+from xinfer_lab.residency.plan import Plan, Shape, make_plan
+from xinfer_lab.residency.plan_times import predict
 from xinfer_lab.residency.planned import spread
 from xinfer_lab.residency.weights import SyntheticWeights
 

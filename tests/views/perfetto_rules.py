@@ -18,8 +18,9 @@ def problems(trace: dict[str, Any]) -> list[str]:
     found: list[str] = []
     events = json.loads(json.dumps(trace, allow_nan=False))["traceEvents"]
     named = {event["tid"] for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
-    if not any(event["ph"] == "M" and event["name"] == "process_name" for event in events):
-        found.append("the process has no name")
+    processes = {event["pid"] for event in events if event["ph"] == "M" and event["name"] == "process_name"}
+    if not {event["pid"] for event in events} <= processes or 1 not in processes:
+        found.append("a process has no name")
     stacks: dict[int, list[tuple[int, int, str]]] = {}
     flows: dict[int, list[str]] = {}
     timed = [event for event in events if event["ph"] != "M"]
@@ -28,7 +29,7 @@ def problems(trace: dict[str, Any]) -> list[str]:
     for event in timed:
         # Times are cut off, not rounded, when they become nanoseconds.
         at, phase = int(event["ts"] * 1000), event["ph"]
-        if phase not in KNOWN or event["pid"] != 1 or event["ts"] < 0:
+        if phase not in KNOWN or event["ts"] < 0:
             found.append(f"unknown or misplaced event {event}")
         if event["tid"] not in named:
             found.append(f"thread {event['tid']} has no name")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,6 @@ from xinfer_lab.bench.store import LayerStore, StoredLayers
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.qwen2.config import Qwen2Config
-from xinfer_lab.qwen2.layout import layer_layout
-from xinfer_lab.residency.compressed import CompressedLayers
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import (
     MIN_POOL,
@@ -25,12 +23,8 @@ from xinfer_lab.residency.factories import (
     streaming_layers,
 )
 from xinfer_lab.residency.model import QwenModel
-from xinfer_lab.residency.plan import Plan, Shape, make_plan
-from xinfer_lab.residency.planned import PlannedLayers
-from xinfer_lab.residency.serial import SerialLayers
-from xinfer_lab.residency.source import LayerSource
-from xinfer_lab.residency.streaming import StreamingLayers
-from xinfer_lab.residency.weights import ModelWeights
+from xinfer_lab.residency.plan import GroupPlan, Plan, Shape, make_plan, plan_cards
+from xinfer_lab.residency.tiers import HostOpener
 
 __all__ = [
     "OWN",
@@ -59,9 +53,9 @@ class Entry:
 
     ``host_embedding``: whether the embedding stays on the host then. ``options`` are those of the CUDA device;
     ``hides``: whether it is about hiding uploads behind computing, which longer prefills show. ``arguments`` are
-    further ones of the model, on the card and on sizes, ``note`` says what there is to say of it after its passes, and
-    ``on_demand`` that a pass fetches for itself alone. All of these functions may raise `RequestError` where a workload
-    does not fit.
+    further ones of the model, on the card and on sizes, ``note`` says what there is to say of it after its passes,
+    ``on_demand`` that a pass fetches for itself alone, and ``cards`` over how many cards its layers go. All of these
+    functions may raise `RequestError` where a workload does not fit.
     """
 
     name: str
@@ -73,6 +67,7 @@ class Entry:
     arguments: Callable[[Workload], Mapping[str, Any]] = lambda workload: {}
     note: Callable[[QwenModel], str] | None = None
     on_demand: bool = False
+    cards: int = 1
 
 
 def resident_entry() -> Entry:
@@ -96,30 +91,31 @@ def pageable_entry(store: LayerStore) -> Entry:
 
 
 def _serial(store: LayerStore) -> SourceFactory:
-    def make(device: Device, weights: ModelWeights) -> LayerSource:
-        config = weights.config
-        host = StoredLayers(device, store)
-        return SerialLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers)
-
-    return make
+    return serial_layers(_stored(store))
 
 
-def streaming_entry(store: LayerStore, pool: int) -> Entry:
-    """Layers through ``pool`` slots, uploads beside computing."""
+def _stored(store: LayerStore) -> HostOpener:
+    return lambda card, layers: StoredLayers(card, store, layers)
 
-    def make(device: Device, weights: ModelWeights) -> LayerSource:
-        config = weights.config
-        host = StoredLayers(device, store)
-        return StreamingLayers(device, layer_layout(config), config.dtype, host, config.num_hidden_layers, pool)
 
+def streaming_entry(store: LayerStore, pool: int, cards: int = 1) -> Entry:
+    """Layers through ``pool`` slots, uploads beside computing; on each of ``cards`` cards."""
     return Entry(
-        name=f"streaming, {pool} slots", real=lambda _: make, sized=lambda _: streaming_layers(pool), hides=pool == 2
+        name=_over(f"streaming, {pool} slots", cards),
+        real=lambda _: streaming_layers(pool, _stored(store)),
+        sized=lambda _: streaming_layers(pool),
+        hides=pool == 2,
+        cards=cards,
     )
 
 
 def own_entry(own: Callable[[int], SourceFactory], pool: int) -> Entry:
     """Layers through ``pool`` slots of a student's own engine: ``own`` makes them for a number of slots."""
     return Entry(name=f"{OWN}, {pool} slots", real=lambda _: own(pool), sized=lambda _: own(pool))
+
+
+def _over(name: str, cards: int) -> str:
+    return name if cards == 1 else f"{name}, {cards} cards"
 
 
 def budget_plan(
@@ -135,73 +131,53 @@ def budget_plan(
     return make_plan(config, shape, budget, reserved=reserved, host_embedding=host_embedding)
 
 
-def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int]) -> Entry:
-    """What fits into ``budget`` bytes stays, the rest streams. ``reserved``: what the card's device holds already."""
+def planned_entry(store: LayerStore, budget: int, reserved: Mapping[str, int], cards: int = 1) -> Entry:
+    """What fits into ``budget`` bytes of each card stays, the rest streams. ``reserved``: what a card holds already."""
 
     @functools.cache
-    def plan(workload: Workload) -> Plan:
-        found = budget_plan(store.config, workload, budget, reserved)
+    def plan(workload: Workload) -> GroupPlan:
+        shape = Shape(workload.context, chunk=workload.chunk)
+        found = plan_cards(store.config, shape, budget, cards, reserved=[reserved] * cards)
         if not found.streamed:
             raise RequestError(f"everything fits into {format_bytes(budget)}")
         return found
 
-    def real(workload: Workload) -> SourceFactory:
-        planned = plan(workload)
-
-        def make(device: Device, weights: ModelWeights) -> LayerSource:
-            host = StoredLayers(device, store, planned.streamed)
-            layout, config = layer_layout(weights.config), weights.config
-            return PlannedLayers(device, layout, config.dtype, host, planned.layers, planned.streamed, planned.slots)
-
-        return make
-
     return Entry(
-        name=f"planned, {format_bytes(budget)}",
-        real=real,
+        name=_over(f"planned, {format_bytes(budget)}", cards),
+        real=lambda workload: planned_layers(plan(workload), _stored(store)),
         sized=lambda workload: planned_layers(plan(workload)),
         host_embedding=lambda workload: plan(workload).host_embedding,
         options={"memory": budget},
+        cards=cards,
     )
 
 
 def compressed_entry(
-    store: LayerStore, encoded: EncodedStore, budget: int | None, reserved: Mapping[str, int]
+    store: LayerStore, encoded: EncodedStore, budget: int | None, reserved: Mapping[str, int], cards: int = 1
 ) -> Entry:
     """Layers in their coded form, decoded as they are used: all of them through two slots, or (with ``budget``) as many
     of them kept as fit."""
     name = f"compressed {encoded.codec}, " + ("2 slots" if budget is None else format_bytes(budget))
 
     @functools.cache
-    def plan(workload: Workload) -> Plan:
+    def plan(workload: Workload) -> Plan | GroupPlan:
         layers = store.config.num_hidden_layers
         sizes = tuple(layer.nbytes for layer in encoded.layers)
         if budget is None:
             return Plan(layers, tuple(range(layers)), MIN_POOL, 0, {}, None, encoded.codec, sizes)
         shape = Shape(workload.context, chunk=workload.chunk)
-        return make_plan(
-            store.config, shape, budget, reserved=reserved, compress=encoded.codec, encoded=encoded
-        )  # fmt: skip
+        return plan_cards(
+            store.config, shape, budget, cards, reserved=[reserved] * cards, compress=encoded.codec, encoded=encoded
+        )
 
-    def real(workload: Workload) -> SourceFactory:
-        planned = plan(workload)
-
-        def make(device: Device, weights: ModelWeights) -> LayerSource:
-            device.sources.mount(encoded)
-            host = StoredEncoded(device, planned.streamed) if planned.streamed else None
-            layout, config = layer_layout(weights.config), weights.config
-            return CompressedLayers(
-                device, layout, config.dtype, encoded, host, planned.streamed, planned.slots
-            )  # fmt: skip
-
-        return make
-
-    def sized(workload: Workload) -> SourceFactory:
-        return planned_layers(plan(workload), encoded=encoded)
+    def stored(card: Device, layers: Sequence[int]) -> StoredEncoded:
+        return StoredEncoded(card, layers)
 
     return Entry(
-        name=name,
-        real=real,
-        sized=sized,
+        name=_over(name, cards),
+        real=lambda workload: planned_layers(plan(workload), stored, encoded=encoded),
+        sized=lambda workload: planned_layers(plan(workload), encoded=encoded),
         host_embedding=lambda workload: plan(workload).host_embedding,
         options={} if budget is None else {"memory": budget},
+        cards=cards,
     )

@@ -151,7 +151,8 @@ def measure_model(
         # A limit may have ended the run early.
         counted = starts[before:] if on_demand else starts
         moved = _moved(device, counted[0]) // len(counted)
-        return Measured(seconds, logits, moved, _peak(device), device.memory.use().peak, note(model) if note else "")
+        peak, planned = _peaks(device)
+        return Measured(seconds, logits, moved, peak, planned, note(model) if note else "")
 
 
 def _model(
@@ -169,9 +170,9 @@ def _model(
 
 
 def _moved(device: Device, first: int) -> int:
-    """Bytes that the copy queue moves from record ``first`` on."""
-    later = device.stream.records[first:]
-    return sum(record.dst.size for record in later if isinstance(record, Copy) and record.queue == "copy")
+    """Bytes that the copy queues of all cards move from record ``first`` on."""
+    later, queues = device.stream.records[first:], {node.copy_queue.name for node in device.nodes}
+    return sum(record.dst.size for record in later if isinstance(record, Copy) and record.queue in queues)
 
 
 def predict_model(
@@ -182,9 +183,10 @@ def predict_model(
     *,
     host_embedding: bool = False,
     arguments: Mapping[str, Any] | None = None,
+    cards: int = 1,
 ) -> float:
-    """Seconds of a pass of ``workload`` by the virtual clock, in the middle of a run."""
-    device = SimulatedDevice(spec, memory=None, check=False)
+    """Seconds of a pass of ``workload`` on ``cards`` cards by the virtual clock, in the middle of a run."""
+    device = SimulatedDevice(spec, memory=None, check=False, nodes=cards)
     with device, _model(SizedWeights(config), device, factory, workload, host_embedding, arguments) as model:
         short = Workload(workload.tokens, 2, workload.prompt)
         model.begin(6)
@@ -255,8 +257,17 @@ def _forget(weights: ModelWeights) -> None:
 def _reset_peak(device: Device) -> None:
     if isinstance(device, CudaDevice):
         torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+        for card in device.cards:
+            torch.cuda.reset_peak_memory_stats(card)
 
 
-def _peak(device: Device) -> int | None:
-    return torch.cuda.max_memory_allocated() if isinstance(device, CudaDevice) else None
+def _peaks(device: Device) -> tuple[int | None, int]:
+    """Bytes at most in use on the fullest card, as torch saw it (None: not known) and as the device counted."""
+    peaks = [memory.use().peak for memory in device.memories]
+    if not isinstance(device, CudaDevice):
+        return None, max(peaks)
+    counted = dict.fromkeys(device.cards, 0)
+    for card, peak in zip(device.cards, peaks, strict=True):
+        counted[card] += peak
+    fullest = max(counted, key=lambda card: counted[card])
+    return torch.cuda.max_memory_allocated(fullest), counted[fullest]

@@ -105,8 +105,10 @@ class Run(Generic[_S]):
         device: torch.device,
         say: Callable[[Row], None],
         save: Callable[[Report], None] = lambda report: None,
+        cards: Sequence[int] = (),
     ) -> None:
         self.config, self.settings, self.device, self._say, self._save = config, settings, device, say, save
+        self.cards = tuple(cards) or (device.index or 0,)
         self.described: dict[str, Any] = {"model": _describe(config)}
         self.rows: list[Row] = []
         self.setup: dict[str, float] = {}
@@ -172,7 +174,7 @@ class Run(Generic[_S]):
                 host = entry.host_embedding(workload)
                 measured = measure_model(
                     store, entry.real(workload), workload,
-                    lambda: CudaDevice(self.device.index or 0, **entry.options), host_embedding=host,
+                    lambda: CudaDevice(self.cards[: entry.cards], **entry.options), host_embedding=host,
                     arguments=entry.arguments(workload), note=entry.note, on_demand=entry.on_demand,
                 )  # fmt: skip
                 pinned = self.link_now()
@@ -185,8 +187,9 @@ class Run(Generic[_S]):
                         spec = dataclasses.replace(spec, submit_time=sum(submitting) / 2)
                     sized = entry.sized(workload)
                     predicted = predict_model(
-                        self.config, sized, workload, spec, host_embedding=host, arguments=entry.arguments(workload)
-                    )
+                        self.config, sized, workload, spec, host_embedding=host, arguments=entry.arguments(workload),
+                        cards=entry.cards,
+                    )  # fmt: skip
                 if entry.name == RESIDENT:
                     self.reference[workload.name] = measured.logits
                 row = row_of(
@@ -201,7 +204,7 @@ class Run(Generic[_S]):
                     else None
                 )
                 # The least that is possible is the same for a row that makes poor use of the link.
-                bound = max(self.resident.get(workload.name, 0.0), (row.moved or 0) / pinned)
+                bound = max(self.resident.get(workload.name, 0.0), (row.moved or 0) / pinned / entry.cards)
                 self.note(dataclasses.replace(row, bound=bound, card=card, link=pinned))
 
     def measure_peers(self, store: LayerStore, peers: Sequence[Peer], which: Sequence[Workload], kept: int) -> None:

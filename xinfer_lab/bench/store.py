@@ -5,7 +5,7 @@ Pinning 60 GB for each row would take longer than measuring it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -101,7 +101,7 @@ class StoredLayers:
     ``layers``: which ones, along which `stage` counts; None: all.
     """
 
-    def __init__(self, device: Device, store: LayerStore, layers: tuple[int, ...] | None = None) -> None:
+    def __init__(self, device: Device, store: LayerStore, layers: Sequence[int] | None = None) -> None:
         layout = layer_layout(store.config)
         self._heaps, self._spans = [], []
         for layer in layers if layers is not None else range(store.config.num_hidden_layers):

@@ -34,7 +34,7 @@ from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.factories import SourceFactory
 
-__all__ = ["run_suite", "workloads"]
+__all__ = ["reserved", "run_suite", "workloads"]
 
 _Own = Callable[[int], SourceFactory] | None
 
@@ -92,7 +92,7 @@ def _measure_all(run: Run[Settings], store: LayerStore, weights: DrawnWeights, o
         with contextlib.suppress(RequestError):
             for workload in reversed(which):
                 # Peers keep the embedding on the GPU.
-                plan = budget_plan(run.config, workload, settings.budget, _reserved(run.device), host_embedding=False)
+                plan = budget_plan(run.config, workload, settings.budget, reserved(run.device), host_embedding=False)
                 run.ideal[workload.name], kept = plan.moved, plan.resident
     run.link["to device, pinned, 1024 MiB, before the rows"] = run.link_now()
     run.measure(resident_entry(), store, which)
@@ -126,7 +126,7 @@ def _measure_files(run: Run[Settings]) -> None:
 
 
 def _entries(run: Run[Settings], store: LayerStore, weights: DrawnWeights, own: _Own) -> Iterator[Entry]:
-    budget, reserved = run.settings.budget, _reserved(run.device)
+    budget, held = run.settings.budget, reserved(run.device)
     yield serial_entry(store)
     for pool in run.settings.pools:
         if pool < run.config.num_hidden_layers:
@@ -134,7 +134,7 @@ def _entries(run: Run[Settings], store: LayerStore, weights: DrawnWeights, own: 
             if own is not None:
                 yield own_entry(own, pool)
     if budget is not None:
-        yield planned_entry(store, budget, reserved)
+        yield planned_entry(store, budget, held)
     for codec in run.settings.codecs if run.config.dtype == torch.bfloat16 else ():
         encoded: EncodedStore | None = None
         with run.row(f"compressed {codec}", "encoding"):
@@ -144,13 +144,14 @@ def _entries(run: Run[Settings], store: LayerStore, weights: DrawnWeights, own: 
         if encoded is None:
             continue
         try:
-            yield compressed_entry(store, encoded, None, reserved)
+            yield compressed_entry(store, encoded, None, held)
             if budget is not None:
-                yield compressed_entry(store, encoded, budget, reserved)
+                yield compressed_entry(store, encoded, budget, held)
         finally:
             encoded.close()
 
 
-def _reserved(device: torch.device) -> dict[str, int]:
+def reserved(device: torch.device) -> dict[str, int]:
+    """What a device on this card holds from the start, by holder."""
     with CudaDevice(device.index or 0) as opened:
         return dict(opened.memory.use().holders)

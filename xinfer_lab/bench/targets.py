@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from xinfer_lab.bench.link_targets import LINK_TARGETS, LINKS
 from xinfer_lab.bench.page_targets import PAGE_TARGETS, PAGES
 from xinfer_lab.bench.rows import FIRST_TOKEN, FROM_FILE, Report, Row, is_steady
 from xinfer_lab.bench.target import Figure, Target, Verdict, link_of, over, peak_over_plan, seconds, verdict_of
@@ -154,12 +155,14 @@ TARGETS = (
 
 
 def verdicts(*reports: Report) -> list[Verdict]:
-    """The verdict on each target of these runs, all taken together: `PAGE_TARGETS` for those of pages, else
-    `TARGETS`."""
-    of_pages = [report for report in reports if report.settings.get("suite") == PAGES]
-    others = [report for report in reports if report not in of_pages]
-    found = [verdict_of(target, others) for target in TARGETS] if others or not of_pages else []
-    return found + ([verdict_of(target, of_pages) for target in PAGE_TARGETS] if of_pages else [])
+    """The verdict on each target of these runs, all taken together: `PAGE_TARGETS` for those of pages, `LINK_TARGETS`
+    for those of several links, else `TARGETS`."""
+    found: list[Verdict] = []
+    for suite, targets in ((None, TARGETS), (PAGES, PAGE_TARGETS), (LINKS, LINK_TARGETS)):
+        of_suite = [report for report in reports if report.settings.get("suite") == suite]
+        if of_suite or (suite is None and not reports):
+            found += [verdict_of(target, of_suite) for target in targets]
+    return found
 
 
 def table(found: Sequence[Verdict]) -> list[list[str]]:

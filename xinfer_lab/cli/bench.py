@@ -12,6 +12,7 @@ import torch
 import typer
 
 from xinfer_lab.bench.entries import OWN
+from xinfer_lab.bench.links import run_links
 from xinfer_lab.bench.measure import Workload, predict_model
 from xinfer_lab.bench.pages import PARTS, PageSettings, run_pages
 from xinfer_lab.bench.rows import Report, Row
@@ -19,13 +20,14 @@ from xinfer_lab.bench.run import Settings
 from xinfer_lab.bench.suite import run_suite, workloads
 from xinfer_lab.bench.tables import COLUMNS, charts, markdown, row_cells
 from xinfer_lab.bench.targets import table, verdicts
-from xinfer_lab.cli.devices import gpu_spec
+from xinfer_lab.cli.devices import DeviceChoice, check_cards, gpu_spec
 from xinfer_lab.cli.faults import CommandError
 from xinfer_lab.cli.runs import describe_model
 from xinfer_lab.cli.screen import print_table
 from xinfer_lab.cli.simulate import find_config
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
+from xinfer_lab.device.peers import equal_cards
 from xinfer_lab.engine.assemble import Engine
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.codec.format import CODECS
@@ -40,7 +42,7 @@ from xinfer_lab.residency.factories import (
 from xinfer_lab.residency.plan import Plan, Shape, make_plan
 from xinfer_lab.views.scale import format_time
 
-__all__ = ["bench", "bench_pages", "parse_codecs", "parse_counts", "parse_parts"]
+__all__ = ["bench", "bench_pages", "parse_cards", "parse_codecs", "parse_counts", "parse_parts"]
 
 
 _EXAMPLES = {"tokens": "8192,16384", "slots": "2,3"}
@@ -72,30 +74,51 @@ def bench(
     out: Path,
     simulate: bool,
     gpu: str,
+    cards: Sequence[int] = (),
     engine: Path | None = None,
 ) -> int:
     """Measure (or with ``simulate``, predict for ``gpu``) and print; a measured report goes to ``out`` as JSON,
-    Markdown and charts. ``engine``: the folder of a student's own, which has rows too. 1 if the bytes of one of our
-    rows are not those of the resident run, or the student's engine could not run."""
+    Markdown and charts. With several ``cards``, measure what their links do together instead. ``engine``: the folder
+    of a student's own, which has rows too. 1 if the bytes of one of our rows are not those of the resident run, or the
+    student's engine could not run."""
     config = find_config(model)
     own = Engine(engine) if engine is not None else None
+    if own is not None and len(cards) > 1:
+        raise CommandError("your engine has slots on one card: leave out --engine, or name one card with --device")
     if layers is not None:
         if layers < 3:
             raise CommandError(f"with fewer than 3 layers nothing streams: --layers {layers}")
         config = dataclasses.replace(config, num_hidden_layers=layers)
-    status = _simulate(config, settings, gpu_spec(gpu), own) if simulate else _measure(config, settings, out, own)
+    status = (
+        _simulate(config, settings, gpu_spec(gpu), own) if simulate else _measure(config, settings, out, cards, own)
+    )
     if own is not None:
         typer.echo(own.told())
     return status
 
 
-def _measure(config: Qwen2Config, settings: Settings, out: Path, own: Engine | None) -> int:
+def _measure(config: Qwen2Config, settings: Settings, out: Path, cards: Sequence[int], own: Engine | None) -> int:
     device = _gpu("; add --simulate to see what the virtual clock expects of one", out)
+    if cards:
+        device, *_ = equal_cards(cards)
+        torch.cuda.set_device(device)
+    if len(cards) > 1:
+        check_cards(len(cards), config.num_hidden_layers)
+        typer.echo(f"{describe_model(config)}, on {len(cards)} cards; this takes minutes", err=True)
+        return _tell(run_links(config, settings, cards, _say, lambda so_far: _write_json(so_far, out)), out)
     typer.echo(f"{describe_model(config)}, on {torch.cuda.get_device_name()}; this takes minutes", err=True)
     streaming = own.streaming if own is not None else None
     report = run_suite(config, settings, device, _say, lambda so_far: _write_json(so_far, out), streaming)
     status = _tell(report, out)
     return 1 if any(row.name.startswith(OWN) and row.timing is None for row in report.rows) else status
+
+
+def parse_cards(text: str) -> tuple[int, ...]:
+    """The numbers of the cards that ``--device`` names. Raises `CommandError` for anything else."""
+    choice = DeviceChoice(kind=text)
+    if not text.startswith("cuda"):
+        raise CommandError(f"bench measures CUDA cards: write --device cuda:0,cuda:1, not {text}")
+    return choice.numbers
 
 
 def bench_pages(settings: PageSettings, out: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,6 @@ from xinfer_lab.cli.faults import CommandError
 from xinfer_lab.device.cuda import CudaDevice
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.emulated import EmulatedDevice
-from xinfer_lab.device.errors import CudaUnavailable
 from xinfer_lab.device.gpu_spec import GPU_SPECS, GpuSpec
 from xinfer_lab.device.host_device import HostDevice
 from xinfer_lab.device.schedules import open_schedule
@@ -19,6 +19,7 @@ from xinfer_lab.device.schedules import open_schedule
 __all__ = ["DeviceChoice", "check_cards", "gpu_spec"]
 
 _DEFAULT_GPU = "laptop"
+_NUMBERED = re.compile(r"cuda:\d{1,4}(,cuda:\d{1,4})*", re.ASCII)
 
 
 def gpu_spec(name: str) -> GpuSpec:
@@ -37,7 +38,8 @@ def check_cards(cards: int, layers: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceChoice:
-    """``kind`` is "auto", "emulated", "host" (threads of this machine), "cuda" or "cuda:INDEX".
+    """``kind`` is "auto", "emulated", "host" (threads of this machine), "cuda", "cuda:INDEX", or several of these with
+    commas between: cards that share the layers.
 
     ``schedule`` and ``gpu`` (whose figures the virtual clock has) are the emulated device's alone, and so is
     ``cards``, how many it has: "auto" means emulated where one is given. Raises `CommandError` for what does not exist
@@ -50,15 +52,17 @@ class DeviceChoice:
     cards: int = 1
 
     def __post_init__(self) -> None:
-        name, colon, index = self.kind.partition(":")
-        numbered = name == "cuda" and colon and index.isdecimal() and len(index) < 5
-        if self.kind not in ("auto", "emulated", "host", "cuda") and not numbered:
-            raise CommandError(f"there is no device {self.kind!r}; choose auto, emulated, host, cuda or cuda:INDEX")
+        if self.kind not in ("auto", "emulated", "host", "cuda") and not _NUMBERED.fullmatch(self.kind):
+            raise CommandError(
+                f"there is no device {self.kind!r}; choose auto, emulated, host, cuda, cuda:INDEX, or several "
+                "cards, as cuda:0,cuda:1"
+            )
         given = {"--schedule": self.schedule is not None, "--gpu": self.gpu is not None, "--devices": self.cards > 1}
         emulated_only = next((option for option, there in given.items() if there), "")
-        if name in ("cuda", "host") and emulated_only:
+        if self.kind not in ("auto", "emulated") and emulated_only:
+            several = ", or name the cards, as --device cuda:0,cuda:1" if emulated_only == "--devices" else ""
             raise CommandError(
-                f"{emulated_only} belongs to the emulated device; leave it out, or choose --device emulated"
+                f"{emulated_only} belongs to the emulated device; leave it out, or choose --device emulated{several}"
             )
         try:
             open_schedule(self.schedule or "timed")
@@ -76,16 +80,21 @@ class DeviceChoice:
         if not self.on_cuda:
             spec, schedule = gpu_spec(self.gpu or _DEFAULT_GPU), self.schedule or "timed"
             return EmulatedDevice(spec=spec, schedule=schedule, memory=memory, check=check, nodes=self.cards)
-        index = int(self.kind.partition(":")[2] or 0)
-        count = torch.cuda.device_count()
-        if torch.cuda.is_available() and index >= count:
-            last = f"cuda:0 to cuda:{count - 1}" if count > 1 else "cuda:0"
-            raise CudaUnavailable(f"there is no device cuda:{index}; this machine has {last}")
-        return CudaDevice(index, memory=memory, check=check, on_hazard="collect", measure=measure)
+        return CudaDevice(self.numbers, memory=memory, check=check, on_hazard="collect", measure=measure)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the CUDA cards."""
+        return tuple(int(number) for number in re.findall(r"\d+", self.kind)) or (0,)
+
+    @property
+    def nodes(self) -> int:
+        """How many cards there are."""
+        return len(self.numbers) if self.on_cuda else self.cards
 
     def one_card(self) -> DeviceChoice:
-        """The same with a single card."""
-        return dataclasses.replace(self, cards=1)
+        """The same with the first card alone."""
+        return dataclasses.replace(self, cards=1, kind=self.kind.partition(",")[0])
 
     @property
     def measured(self) -> bool:

@@ -25,7 +25,7 @@ from xinfer_lab.qwen2.tokenizer import Tokenizer
 from xinfer_lab.residency.generate import Chooser
 from xinfer_lab.residency.generate import generate as tokens_of
 from xinfer_lab.residency.model import QwenModel
-from xinfer_lab.residency.plan import Plan
+from xinfer_lab.residency.plan import GroupPlan
 
 __all__ = ["Sampling", "generate"]
 
@@ -144,7 +144,7 @@ def generate(
         if tokenizer is not None and is_made_up(checkpoint.path):
             typer.echo("This model's weights are made up, so what it says means nothing.", err=True)
         note_pool(pool, err=True)
-        budget = residency.explained(config, memory, context=room, chunk=chunk)
+        budget = residency.explained(config, memory, context=room, chunk=chunk, cards=choice.nodes)
         with budget, choice.open(memory=memory, check=False) as device:
             loaded = residency.load(
                 checkpoint, device, context=room, chunk=chunk, on_plan=functools.partial(_say, memory)
@@ -154,14 +154,17 @@ def generate(
                     loaded, torch.tensor([ids], device="cpu"), max_new_tokens, sampling, _Printer(tokenizer)
                 )
                 pinned = format_bytes(device.pinned_bytes)
-            peak = format_bytes(device.memory.use().peak)
-        typer.echo(f"{count}; peak device memory {peak}, {pinned} of host memory pinned, on {device.name}", err=True)
+            peak = format_bytes(max(memory.use().peak for memory in device.memories))
+        several = choice.nodes > 1
+        fullest, cards = (" of the fullest card", f"{choice.nodes} cards of ") if several else ("", "")
+        said = f"peak device memory{fullest} {peak}, {pinned} of host memory pinned, on {cards}{device.name}"
+        typer.echo(f"{count}; {said}", err=True)
         if residency.engine is not None:
             typer.echo(residency.engine.told(), err=True)
     return 0
 
 
-def _say(memory: int | None, plan: Plan) -> None:
+def _say(memory: int | None, plan: GroupPlan) -> None:
     typer.echo(f"Within {format_bytes(memory or 0)}: {plan_name(plan)}", err=True)
 
 

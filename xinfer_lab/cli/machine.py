@@ -71,6 +71,7 @@ def _torch() -> Iterator[Finding]:
         return
     yield Finding("torch", "ok", str(torch.__version__))
     yield from _cuda(torch)
+    yield from _links(torch)
 
 
 def _cuda(torch: Any) -> Iterator[Finding]:
@@ -95,6 +96,36 @@ def _cuda(torch: Any) -> Iterator[Finding]:
         why = f" ({str(caught[-1].message).splitlines()[0]})" if caught else ""
         found = f"none: torch has CUDA {torch.version.cuda}, but finds no GPU{why}"
         yield Finding("GPU", "missing", found, instead + "with an NVIDIA GPU, install or update its driver")
+
+
+def _links(torch: Any) -> Iterator[Finding]:
+    """How cards reach each other, where there are several: what layers over several cards copy by."""
+    cards = range(torch.cuda.device_count())
+    if len(cards) < 2:
+        return
+    kinds = {(card.name, card.total_memory) for card in map(torch.cuda.get_device_properties, cards)}
+    if len(kinds) > 1:
+        yield Finding("cards together", "note", "not of one kind", "layers are spread over equal cards: name such ones")
+    apart = [(a, b) for a in cards for b in cards if a != b and not torch.cuda.can_device_access_peer(a, b)]
+    if apart:
+        a, b = apart[0]
+        found = f"cuda:{a} does not reach cuda:{b}" + (f", nor do {len(apart) - 1} more pairs" if apart[1:] else "")
+        advice = "layers over several cards run, but what goes from card to card passes through host memory"
+        yield Finding("peer access", "note", found, advice)
+        return
+    by = "NVLink" if _has_nvlink() else "PCIe"
+    yield Finding("peer access", "ok", f"each of {len(cards)} cards reaches each other, by {by}")
+
+
+def _has_nvlink() -> bool:
+    """Whether the driver's own tool reports a working NVLink."""
+    try:
+        said = subprocess.run(
+            ["nvidia-smi", "nvlink", "--status"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return "GB/s" in said.stdout
 
 
 def _recorded(major: int) -> Finding:

@@ -43,6 +43,14 @@ def bench(
     simulate: Annotated[bool, typer.Option("--simulate", help="Ask the virtual clock; measure nothing.")] = False,
     gpu: Annotated[str, typer.Option(metavar="NAME", help="With --simulate: rtx4090, h200 or laptop.")] = "h200",
     engine: EngineFolder = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="CARD,CARD",
+            help="Cards, as cuda:0,cuda:1: measure what their links do together. --vram is then one card's budget, of "
+            "which several have a share each.",
+        ),
+    ] = "cuda",
 ) -> int:
     """Measure this machine's GPU: every residency, beside what others use, on made-up weights of a published shape.
 
@@ -59,7 +67,10 @@ def bench(
         decode=decode, prefills=parse_counts(prefill), budget=memory, pageable=pageable, file_layers=file_layers,
         pools=parse_counts(slots, "a pool", "slots"), codecs=parse_codecs(codecs), directory=out, **chosen,
     )  # fmt: skip
-    return command.bench(model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu, engine=engine)
+    return command.bench(
+        model, layers=layers, settings=settings, out=out, simulate=simulate, gpu=gpu,
+        cards=command.parse_cards(device), engine=engine,
+    )  # fmt: skip
 
 
 def bench_pages(

@@ -143,6 +143,7 @@ def generate(
         bool, typer.Option("--chat", help="The prompt is a message; put it into the model's chat template.")
     ] = False,
     device: OnDevice = "auto",
+    devices: Cards = 1,
     context: Context = None,
     host_memory: Host = HostMemory.AUTO,
     vram: Vram = None,
@@ -167,8 +168,8 @@ def generate(
     pages = paging_of(paged, paged_cache, page, policy, pool=stream_layers, experts=paged_experts)
     sampling = command.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     return command.generate(
-        model, DeviceChoice(kind=device), sampling, pool=stream_layers, max_new_tokens=max_new_tokens, prompt=prompt,
-        tokens=tokens, context=context, memory=memory, host_memory=host_memory.value, paging=pages,
+        model, DeviceChoice(kind=device, cards=devices), sampling, pool=stream_layers, max_new_tokens=max_new_tokens,
+        prompt=prompt, tokens=tokens, context=context, memory=memory, host_memory=host_memory.value, paging=pages,
         engine=engine, chat=chat,
     )  # fmt: skip
 

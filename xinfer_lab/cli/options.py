@@ -12,6 +12,7 @@ from xinfer_lab.cli.faults import CommandError
 from xinfer_lab.cli.sizes import parse_size
 
 __all__ = [
+    "Cards",
     "Codec",
     "Context",
     "Dtype",
@@ -112,7 +113,8 @@ OnDevice = Annotated[
     typer.Option(
         "--device",
         metavar="KIND",
-        help="auto, emulated, host (threads, measured), cuda or cuda:INDEX; auto takes CUDA where there is a GPU.",
+        help="auto, emulated, host (threads, measured), cuda, cuda:INDEX, or several cards that share the layers, as "
+        "cuda:0,cuda:1; auto takes CUDA where there is a GPU.",
     ),
 ]
 Cards = Annotated[

@@ -111,13 +111,13 @@ def _compare_runs(plan: RunSpec, choice: DeviceChoice, residency: Residency, ser
     config, chunk = plan.checkpoint.config, len(plan.tokens)
     kinds = {"serial": residency.as_serial(), residency.kind: residency} if serial else {residency.kind: residency}
     names = {
-        kind: one.name(config, lambda: choice.open(memory=memory), context=plan.room, chunk=chunk)
+        kind: one.name(config, lambda: choice.open(memory=memory), context=plan.room, chunk=chunk, cards=choice.nodes)
         for kind, one in kinds.items()
     }
     # The streaming run first: if it does not fit the budget, that is known before anything else is loaded.
     others = {}
     for kind, one in reversed(kinds.items()):
-        with residency.explained(config, memory, context=plan.room, chunk=chunk):
+        with residency.explained(config, memory, context=plan.room, chunk=chunk, cards=choice.nodes):
             device = choice.open(memory=memory, measure=True)
             others[kind] = run_on(names[kind], device, plan.opener(one), plan)
     resident = run_on("resident", choice.one_card().open(measure=True), plan.opener(residency.as_resident()), plan)
@@ -126,7 +126,7 @@ def _compare_runs(plan: RunSpec, choice: DeviceChoice, residency: Residency, ser
     count = len(plan.tokens)
     typer.echo(f"{describe_model(plan.checkpoint.config)}; {plan.passes} passes, the first of {count} tokens")
     clock = "as measured with the checks on" if choice.measured else "on the virtual clock"
-    cards = f"{choice.cards} cards of " if choice.cards > 1 else ""
+    cards = f"{choice.nodes} cards of " if choice.nodes > 1 else ""
     typer.echo(f"on {cards}{device.name}; times of the passes {clock}")
     note_pool(residency.pool)
     print_runs(runs)

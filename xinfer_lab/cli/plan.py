@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from xinfer_lab.cli.devices import gpu_spec
+from xinfer_lab.cli.devices import check_cards, gpu_spec
 from xinfer_lab.cli.output import output_file
 from xinfer_lab.cli.paging import NO_PAGING, Paging
 from xinfer_lab.cli.runs import describe_model
@@ -17,7 +17,8 @@ from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.residency.cache import cache_shape
-from xinfer_lab.residency.plan import CACHE_PAGES, Plan, PlanTimes, Shape, make_plan, predict
+from xinfer_lab.residency.plan import CACHE_PAGES, GroupPlan, Plan, Shape, make_plan, plan_cards
+from xinfer_lab.residency.plan_times import PlanTimes, predict
 from xinfer_lab.residency.tiers import free_host_memory
 from xinfer_lab.views.picture import Picture
 from xinfer_lab.views.residency_bars import ResidencyBar, residency_bars
@@ -27,8 +28,12 @@ __all__ = ["bar_of", "plan", "print_plan"]
 
 CODECS = ("none", "4bit", "3bit")
 
-_NAMES = {"resident": "embedding, final norm, head"}
-_ON_HOST = {"resident": "final norm, head"}
+_NAMES = {
+    "resident": "embedding, final norm, head",
+    "outside.embedding": "embedding",
+    "outside.head": "final norm, head",
+}
+_ON_HOST = {**_NAMES, "resident": "final norm, head"}
 _SMALL = ("tokens", "hidden", "logits")
 
 
@@ -43,18 +48,21 @@ def plan(
     compress: str,
     picture: Path | None,
     paging: Paging = NO_PAGING,
+    gpus: int = 1,
 ) -> int:
     """Print the plan for ``model`` (a size or a directory) and what follows from it; draw it to ``picture``.
-    ``paging``: the cache, where it is in pages."""
+    ``paging``: the cache, where it is in pages; ``gpus``: how many cards, of ``memory`` bytes each."""
     config, spec = find_config(model), gpu_spec(gpu)
+    check_cards(gpus, config.num_hidden_layers)
     if picture is not None:
         with output_file(picture):
             pass
     tokens = context if chunk is None else min(chunk, context)
     shape = Shape(context, batch=batch, chunk=tokens, make_cache=paging.make_cache())
     budget = spec.memory_bytes if memory is None else memory
-    found = make_plan(config, shape, budget, compress=compress)
-    typer.echo(f"{describe_model(config)}; {format_bytes(budget)} of device memory on {spec.name}")
+    found = plan_cards(config, shape, budget, gpus, compress=compress)
+    on = spec.name if gpus == 1 else f"each of {gpus} {spec.name}; layer i lives on card i mod {gpus}"
+    typer.echo(f"{describe_model(config)}; {format_bytes(budget)} of device memory on {on}")
     print_plan(config, shape, found, spec)
     if picture is not None:
         _draw(config, shape, found, spec, budget).save(picture)
@@ -62,12 +70,17 @@ def plan(
     return 0
 
 
-def print_plan(config: Qwen2Config, shape: Shape, found: Plan, spec: GpuSpec) -> None:
+def print_plan(config: Qwen2Config, shape: Shape, found: GroupPlan, spec: GpuSpec) -> None:
     """Where the bytes go, what streams from where, and the times with what binds them."""
-    peak = found.peak
-    rows = [[name, format_bytes(size), format_share(size, peak)] for name, size in bar_of("", found).parts.items()]
-    print_table(["device memory", "bytes", "share"], [*rows, ["peak", format_bytes(peak), ""]])
-    typer.echo(_what_streams(found))
+    if len(found.cards) == 1:
+        _print_card(found.cards[0], "device memory")
+        typer.echo(_what_streams(found.cards[0]))
+    else:
+        _print_card(found.cards[0], "memory of card 0")
+        fullest = max(range(1, len(found.cards)), key=lambda card: found.cards[card].peak)
+        others = ", the fullest of the others" if len(found.cards) > 2 else ""
+        _print_card(found.cards[fullest], f"memory of card {fullest}{others}")
+        _print_shares(found)
     if found.host_embedding:
         size = config.vocab_size * config.hidden_size * config.dtype.itemsize
         typer.echo(
@@ -75,7 +88,7 @@ def print_plan(config: Qwen2Config, shape: Shape, found: Plan, spec: GpuSpec) ->
             f"tokens: so more layers stay."
         )
     if found.streamed:
-        typer.echo(_host_side(found))
+        typer.echo(_host_side(sum(card.moved for card in found.cards)))
     if shape.paged:
         typer.echo(_pages(config, shape, found))
     prefill, decode = predict(config, shape, found, spec)
@@ -84,6 +97,34 @@ def print_plan(config: Qwen2Config, shape: Shape, found: Plan, spec: GpuSpec) ->
     times = [_times(f"prefill, {tokens} tokens", prefill), _times(step, decode)]
     print_table(["pass", "time", "everything\nresident", "over the\nlink", "bound", "time /\nbound", "bound by"], times)
     typer.echo("bound = max(everything resident, bytes moved / link): no schedule of these layers can be faster.")
+
+
+def _print_card(card: Plan, title: str) -> None:
+    parts = bar_of("", card).parts.items()
+    rows = [[name, format_bytes(size), format_share(size, card.peak)] for name, size in parts]
+    print_table([title, "bytes", "share"], [*rows, ["peak", format_bytes(card.peak), ""]])
+
+
+def _print_shares(found: GroupPlan) -> None:
+    """What each card keeps and streams, and what so many links come to."""
+    rows = [
+        [str(number), str(card.layers), str(card.resident), str(len(card.streamed)), format_bytes(card.moved)]
+        for number, card in enumerate(found.cards)
+    ]
+    print_table(["card", "layers", "stay", "stream", "moved a pass"], rows)
+    cards = len(found.cards)
+    if not found.streamed:
+        typer.echo("All layers stay: nothing streams.")
+        return
+    together = sum(card.moved for card in found.cards)
+    line = (
+        f"{cards} links bring {format_bytes(together)} in the time of {format_bytes(found.moved)}: "
+        f"{together / found.moved:.3g} times one link's rate"
+    )
+    most = -(-found.layers // cards)
+    if found.layers % cards:
+        line += f"; {found.layers} layers over {cards} cards leave {most} to some, which bind"
+    typer.echo(f"{line}.")
 
 
 def bar_of(name: str, found: Plan) -> ResidencyBar:
@@ -116,10 +157,10 @@ def _what_streams(found: Plan) -> str:
     )
 
 
-def _pages(config: Qwen2Config, shape: Shape, found: Plan) -> str:
+def _pages(config: Qwen2Config, shape: Shape, found: GroupPlan) -> str:
     """How much of a paged cache is in device memory."""
     whole = config.num_hidden_layers * cache_shape(config, shape.batch, shape.context).layer_bytes
-    held = found.always[CACHE_PAGES]
+    held = sum(card.always[CACHE_PAGES] for card in found.cards)
     if held >= whole:
         return f"The cache is in pages, all of which fit ({format_bytes(whole)}), beside one layer's in one piece."
     return (
@@ -128,13 +169,13 @@ def _pages(config: Qwen2Config, shape: Shape, found: Plan) -> str:
     )
 
 
-def _host_side(found: Plan) -> str:
+def _host_side(moved: int) -> str:
     """Which host tier the streamed layers can wait in on this machine."""
     free = free_host_memory()
-    if found.moved < free:
+    if moved < free:
         return (
             f"They wait in host memory: registered straight out of the checkpoint's files where CUDA can do that, else "
-            f"pinned ({format_bytes(found.moved)} of the {format_bytes(free)} that are free here)."
+            f"pinned ({format_bytes(moved)} of the {format_bytes(free)} that are free here)."
         )
     return (
         f"They do not fit into the {format_bytes(free)} of host memory that are free here: each would be staged "
@@ -150,11 +191,13 @@ def _times(name: str, times: PlanTimes) -> list[str]:
     ]  # fmt: skip
 
 
-def _draw(config: Qwen2Config, shape: Shape, found: Plan, spec: GpuSpec, budget: int) -> Picture:
-    everything = make_plan(config, shape, None)
-    least = dataclasses.replace(
-        everything, streamed=tuple(range(found.layers)), slots=2, budget=budget
-    )  # fmt: skip
-    bars = [bar_of("everything resident", everything), bar_of("this plan", found), bar_of("all layers stream", least)]
+def _draw(config: Qwen2Config, shape: Shape, found: GroupPlan, spec: GpuSpec, budget: int) -> Picture:
     title = f"{describe_model(config)} within {format_bytes(budget)}"
+    if len(found.cards) > 1:
+        bars = [bar_of(f"card {number}", card) for number, card in enumerate(found.cards)]
+        return residency_bars(bars, title=f"{title} a card", budgets={"budget": budget})
+    everything = make_plan(config, shape, None)
+    least = dataclasses.replace(everything, streamed=tuple(range(found.layers)), slots=2, budget=budget)
+    plans = {"everything resident": everything, "this plan": found.cards[0], "all layers stream": least}
+    bars = [bar_of(name, plan) for name, plan in plans.items()]
     return residency_bars(bars, title=title, budgets={"budget": budget})

@@ -26,7 +26,7 @@ from xinfer_lab.residency.factories import (
     streaming_layers,
 )
 from xinfer_lab.residency.model import QwenModel
-from xinfer_lab.residency.plan import Plan
+from xinfer_lab.residency.plan import GroupPlan
 from xinfer_lab.residency.weights import CheckpointWeights, ModelWeights
 
 __all__ = ["Residency", "plan_name", "pool_name"]
@@ -91,24 +91,29 @@ class Residency:
             effective_pool(self.pool, checkpoint.config.num_hidden_layers)
 
     def explained(
-        self, config: Qwen2Config, memory: int | None, *, context: int, chunk: int
+        self, config: Qwen2Config, memory: int | None, *, context: int, chunk: int, cards: int = 1
     ) -> AbstractContextManager[None]:
-        """Within it, a device that ran out of its budget of ``memory`` bytes raises `CommandError` with what to do."""
+        """Within it, a device that ran out of its budget of ``memory`` bytes a card raises `CommandError`, which says
+        what to do."""
         if self.paging != NO_PAGING:
             return self.paging.explained(memory)
-        return explained(config, memory, context=context, chunk=chunk, pool=self.pool)
+        return explained(config, memory, context=context, chunk=chunk, pool=self.pool, cards=cards)
 
-    def plan(self, config: Qwen2Config, device: Device, *, context: int, chunk: int) -> Plan:
+    def plan(self, config: Qwen2Config, device: Device, *, context: int, chunk: int) -> GroupPlan:
         """What stays and what streams within the budget of ``device``. Raises `CommandError` if nothing fits."""
         return fitting_plan(config, device, context=context, chunk=chunk, make_cache=self.paging.make_cache())
 
-    def name(self, config: Qwen2Config, device: Callable[[], Device], *, context: int, chunk: int) -> str:
+    def name(
+        self, config: Qwen2Config, device: Callable[[], Device], *, context: int, chunk: int, cards: int = 1
+    ) -> str:
         """What the run is called in a table. ``device`` opens one with the run's budget, for a plan to be made."""
         if self.kind == "planned":
             with device() as opened:
                 return plan_name(self.plan(config, opened, context=context, chunk=chunk))
         if self.kind in ("streaming", "engine"):
-            return pool_name(self.pool or MIN_POOL, config.num_hidden_layers) + (", yours" if self.engine else "")
+            return pool_name(self.pool or MIN_POOL, -(-config.num_hidden_layers // cards)) + (
+                ", yours" if self.engine else ""
+            )
         return {"serial": "serial, 1 slot", "paged": self.paging.name}.get(self.kind, self.paging.name_of_experts)
 
     def load(
@@ -118,7 +123,7 @@ class Residency:
         *,
         context: int,
         chunk: int,
-        on_plan: Callable[[Plan], object] = lambda plan: None,
+        on_plan: Callable[[GroupPlan], object] = lambda plan: None,
     ) -> QwenModel:
         """``checkpoint`` on ``device``, with a progress bar; ``on_plan`` hears the plan that a budget led to."""
         config = checkpoint.config
@@ -135,7 +140,7 @@ class Residency:
                 make_experts=self.paging.make_experts(),
             )  # fmt: skip
 
-    def _source(self, plan: Plan | None, on_layer: Progress | None) -> SourceFactory:
+    def _source(self, plan: GroupPlan | None, on_layer: Progress | None) -> SourceFactory:
         if self.engine is not None:
             return self.engine.streaming(self.pool or MIN_POOL)
         if plan is not None:
@@ -156,6 +161,6 @@ def pool_name(pool: int, layers: int) -> str:
     return "streaming: all layers fit" if slots is None else f"streaming, {slots} slots"
 
 
-def plan_name(found: Plan) -> str:
+def plan_name(found: GroupPlan) -> str:
     """What a plan comes to, for a table."""
     return f"{found.resident} layers stay, {len(found.streamed)} stream" if found.streamed else "all layers fit"

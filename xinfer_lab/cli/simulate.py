@@ -33,12 +33,14 @@ from xinfer_lab.views.scale import format_share, format_time
 from xinfer_lab.views.slots import slots_of
 from xinfer_lab.views.timeline_text import timeline_text
 
-__all__ = ["find_config", "simulate"]
+__all__ = ["find_config", "links_line", "simulate"]
 
 SHOWN_LAYERS = 6
 
 _GROUPS = {
     "resident": "embedding, final norm, head",
+    "outside.embedding": "embedding",
+    "outside.head": "final norm, head",
     "kv": "key and value cache",
     "slot": "layer slots",
     "layer": "layers",
@@ -76,7 +78,8 @@ def simulate(
     slots = effective_pool(pool, share)
     device = SimulatedDevice(spec, on_hazard="collect", nodes=gpus, **({} if memory is None else {"memory": memory}))
     context = tokens + steps - 1
-    with explained(config, device.memory.use().budget, context=context, chunk=tokens, pool=pool), device:
+    budget = device.memory.use().budget
+    with explained(config, budget, context=context, chunk=tokens, pool=pool, cards=gpus), device:
         weights = SizedWeights(config)
         loaded = QwenModel(weights, device, streaming_layers(pool), context=context, chunk=tokens)
         first, ends = len(device.stream), []
@@ -101,7 +104,7 @@ def simulate(
     _print_times(times, tokens)
     _print_verdict(config, spec, times, tokens, streamed)
     if gpus > 1:
-        _print_links(layers, gpus)
+        typer.echo(links_line(layers, gpus, relays=device.peers and slots is not None))
     _print_memory(uses[0].holders, uses[0].peak, "memory of card 0" if gpus > 1 else "device memory")
     if gpus > 1:
         fullest = max(range(1, gpus), key=lambda card: uses[card].peak)
@@ -150,13 +153,19 @@ def _print_verdict(config: Qwen2Config, spec: GpuSpec, times: Sequence[PassTimes
             typer.echo(f"{name} is bound by {limit}; the direct queue stands still for {stalled}.")
 
 
-def _print_links(layers: int, gpus: int) -> None:
-    most = -(-layers // gpus)
+def links_line(layers: int, gpus: int, *, relays: bool) -> str:
+    """What ``gpus`` links come to for layers that all stream. ``relays``: odd layers come over all links."""
+    most, odd = -(-layers // gpus), layers % gpus
     gain = f"at most {layers / most:.3g} times one link's rate"
-    if layers % gpus:
-        typer.echo(f"{gpus} links: {gain}, since {layers} layers over {gpus} cards leave {most} to some of them.")
-    else:
-        typer.echo(f"{gpus} links: {gain}; each brings {most} of the {layers} layers.")
+    if not odd:
+        return f"{gpus} links: {gain}; each brings {most} of the {layers} layers."
+    if relays:
+        what = "the odd layer comes" if odd == 1 else f"the {odd} odd layers come"
+        return (
+            f"{gpus} links: at most {gpus} times one link's rate; of {layers} layers each brings {layers // gpus}, and "
+            f"{what} in parts over all of them."
+        )
+    return f"{gpus} links: {gain}, since {layers} layers over {gpus} cards leave {most} to some of them."
 
 
 def _print_memory(holders: dict[str, int], peak: int, title: str) -> None:

@@ -18,6 +18,11 @@ from xinfer_lab.cli.options import (
     memory_of,
 )
 
+Gpus = Annotated[
+    int,
+    typer.Option(min=1, metavar="G", help="Cards, each with its own memory and link: layer i lives on card i mod G."),
+]
+
 __all__ = ["plan", "simulate"]
 
 
@@ -32,9 +37,7 @@ def simulate(
     vram: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Device memory budget; by default the GPU's own memory.")
     ] = None,
-    gpus: Annotated[
-        int, typer.Option(min=1, metavar="G", help="Cards, each with its own link: layer i lives on card i mod G.")
-    ] = 1,
+    gpus: Gpus = 1,
 ) -> int:
     """Say where the time of a model on a given GPU would go, from sizes alone; nothing is loaded or computed."""
     memory = memory_of(vram)
@@ -57,6 +60,7 @@ def plan(
     page: Page = None,
     policy: EvictBy = None,
     picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw what holds the memory.")] = None,
+    gpus: Gpus = 1,
 ) -> int:
     """Say what stays in device memory within a budget, what streams, and how long a pass takes.
 
@@ -69,4 +73,5 @@ def plan(
     return command.plan(
         model, memory=memory, gpu=gpu, context=context, batch=batch, chunk=chunk, compress=compress.value,
         picture=picture, paging=paging_of(None, paged_cache, page, policy, offered="--paged-cache"),
+        gpus=gpus,
     )  # fmt: skip

@@ -47,10 +47,12 @@ def trace(
         config, ids = checkpoint.config, tokens_of(checkpoint, prompt, tokens)
         plan = RunSpec(checkpoint=checkpoint, tokens=ids, passes=steps)
         # Checks would add their own time to what is measured.
-        with residency.explained(config, memory, context=plan.room, chunk=len(ids)):
+        with residency.explained(config, memory, context=plan.room, chunk=len(ids), cards=choice.nodes):
             device = choice.open(memory=memory, measure=True, check=not choice.measured)
             done = run_on(residency.kind, device, plan.opener(residency), plan)
-        name = residency.name(config, lambda: choice.open(memory=memory), context=plan.room, chunk=len(ids))
+        name = residency.name(
+            config, lambda: choice.open(memory=memory), context=plan.room, chunk=len(ids), cards=choice.nodes
+        )
         assert done.passes is not None
         data = perfetto_json(done.passes, done.stream)
         made.write_text(json.dumps(data, allow_nan=False), encoding="utf-8", newline="\n")

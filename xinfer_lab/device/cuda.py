@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import torch
 
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.errors import CudaUnavailable, OutOfDeviceMemory, StreamError
+from xinfer_lab.device.errors import OutOfDeviceMemory, StreamError
 from xinfer_lab.device.gpu_spec import KERNEL_COPY
 from xinfer_lab.device.graphs import GRAPH_MEMORY, RECORDED_LISTS, Graphs, OnStream, RecordedGraph, has_triton
 from xinfer_lab.device.host_copy import copy_bytes
-from xinfer_lab.device.pinned import PinnedMemory
+from xinfer_lab.device.node_names import node_of, on_node
+from xinfer_lab.device.peers import PeerCopies, equal_cards
+from xinfer_lab.device.pinned import PinnedMemory, seen_by_gpu
 from xinfer_lab.device.queue import KeptCall
 from xinfer_lab.device.records import (
     HOST,
@@ -63,22 +66,12 @@ class _EventFence:
         return self.events[bisect.bisect_left(self.values, value)]
 
 
-class _HostBytes:
-    """Pinned host memory by its address, the same on the GPU, in the form that torch takes for device memory."""
-
-    def __init__(self, memory: torch.Tensor) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (memory.numel(),), "typestr": "|u1", "data": (memory.data_ptr(), False), "version": 3,
-        }  # fmt: skip
-
-
-def _seen_by_gpu(memory: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Pinned host bytes as a tensor that kernels can read. The caller keeps ``memory`` alive until they have."""
-    return torch.as_tensor(_HostBytes(memory), device=device)
-
-
 class CudaDevice(Device):
     """CUDA device number ``index``. Queue = stream, fence value = event, upload heap = pinned host memory.
+
+    Several numbers make a device of several nodes, one on each card, or more on the same one. A queue's stream is on
+    the card of its node, and so are the events that it signals; the streams of other cards may wait for them. Between
+    nodes `PeerCopies` copies, with ``peer_access=False`` through host memory even where cards reach each other.
 
     Buffers are allocated once and owned by this object, so no stream-aware allocator can hand their memory on too
     early. ``check`` defaults to False here: when on, each command is checked before it is issued
@@ -93,17 +86,18 @@ class CudaDevice(Device):
     """
 
     def __init__(
-        self, index: int = 0, *, measure: bool = False, pin: bool = True, graphs: bool = True, **options: Any
+        self,
+        index: int | Sequence[int] = 0,
+        *,
+        measure: bool = False,
+        pin: bool = True,
+        graphs: bool = True,
+        peer_access: bool = True,
+        **options: Any,
     ) -> None:
-        if not torch.cuda.is_available():
-            raise CudaUnavailable(
-                "torch finds no CUDA device here. Install a CUDA build of torch and a driver, or use the "
-                "emulated device."
-            )
-        if not 0 <= index < (count := torch.cuda.device_count()):
-            raise CudaUnavailable(f"there is no CUDA device {index}; this machine has devices 0 to {count - 1}")
-        self.torch_device = torch.device("cuda", index)
-        self.name = torch.cuda.get_device_name(index)
+        self.cards = equal_cards([index] if isinstance(index, int) else index)
+        self.torch_device = self.cards[0]
+        self.name = torch.cuda.get_device_name(self.torch_device)
         self.measure, self.pin = measure, pin
         self._memory: dict[str, torch.Tensor] = {}
         self._views: dict[View, torch.Tensor] = {}
@@ -115,40 +109,58 @@ class CudaDevice(Device):
         self._marks: list[tuple[int, Copy | Dispatch, torch.cuda.Event, torch.cuda.Event]] = []
         self._signals: list[tuple[int, Signal]] = []
         self._waits: list[tuple[int, Wait, torch.cuda.Event]] = []
-        self.graphs: Graphs | None = None
-        super().__init__(**{"check": False, "on_hazard": "raise", **options})
+        self._graphs: dict[str, Graphs] = {}
+        self._peers = PeerCopies(direct=peer_access)
+        self.peers = self._peers.all_reach(self.cards)
+        super().__init__(**{"check": False, "on_hazard": "raise", **options}, nodes=len(self.cards))
         try:
-            self.memory.take(LIBRARY_WORKSPACE, self._warm_up())
-            if graphs and has_triton():
-                self.memory.take(RECORDED_LISTS, GRAPH_MEMORY)
-                self.graphs = Graphs(self.kernels, self.torch_device, self._streams["direct"])
+            torch._C._cuda_clearCublasWorkspaces()
+            for node, memory in enumerate(self.memories):
+                queue = on_node("direct", node)
+                memory.take(LIBRARY_WORKSPACE, self._warm_up(self._streams[queue]))
+                if graphs and has_triton():
+                    memory.take(RECORDED_LISTS, GRAPH_MEMORY)
+                    self._graphs[queue] = Graphs(self.kernels, queue, self._streams[queue])
         except BaseException:
             self._shut()
             raise
-        self._origin = self._record_event(self._streams["direct"]) if measure else None
-        if self._origin is not None:
-            self._origin.synchronize()
+        self._origins = self._same_moment() if measure else {}
+
+    @property
+    def graphs(self) -> Graphs | None:
+        """The graphs of the first card; None where command lists are not captured."""
+        return self._graphs.get("direct")
+
+    def _same_moment(self) -> dict[torch.device, tuple[torch.cuda.Event, float]]:
+        """For each card an event, and the host's time when it was reached: what one card measures says nothing about
+        another's events. Off by what the host takes to hear of an event, some ten microseconds."""
+        moments = {}
+        for node, card in enumerate(self.cards):
+            event = self._record_event(self._streams[on_node("direct", node)])
+            event.synchronize()
+            moments[card] = event, time.perf_counter()
+        return moments
 
     def _add_queue(self, name: str) -> None:
-        free = _free_streams.setdefault(self.torch_device, [])
-        stream = self._streams[name] = free.pop(0) if free else torch.cuda.Stream(self.torch_device)
+        card = self.cards[node_of(name)]
+        free = _free_streams.setdefault(card, [])
+        stream = self._streams[name] = free.pop(0) if free else torch.cuda.Stream(card)
         self._on[name] = OnStream(stream)
 
     def stream_of(self, queue: str) -> torch.cuda.Stream:
         """The CUDA stream that is the queue of that name, for events of one's own."""
         return self._streams[queue]
 
-    def _warm_up(self) -> int:
-        """Let the matrix library set itself up on the direct stream; returns the bytes that it keeps there."""
-        with torch.cuda.stream(self._streams["direct"]), torch.inference_mode():
-            torch._C._cuda_clearCublasWorkspaces()
-            before = torch.cuda.memory_allocated(self.torch_device)
+    def _warm_up(self, stream: torch.cuda.Stream) -> int:
+        """Let the matrix library set itself up on a direct stream; returns the bytes that it keeps there."""
+        with torch.cuda.stream(stream), torch.inference_mode():
+            before = torch.cuda.memory_allocated(stream.device)
             for dtype in (torch.float32, torch.float16):
-                a = torch.zeros(16, 16, dtype=dtype, device=self.torch_device)
+                a = torch.zeros(16, 16, dtype=dtype, device=stream.device)
                 torch.nn.functional.linear(a, a, a[0])
             del a
-            self._streams["direct"].synchronize()
-            return torch.cuda.memory_allocated(self.torch_device) - before
+            stream.synchronize()
+            return torch.cuda.memory_allocated(stream.device) - before
 
     def _record_event(self, stream: torch.cuda.Stream) -> torch.cuda.Event:
         event = torch.cuda.Event(enable_timing=self.measure)
@@ -194,25 +206,29 @@ class CudaDevice(Device):
                 self._mapped(record) if record.mapped else torch.empty(record.size, dtype=torch.uint8, device="cpu")
             )
         else:
-            held = (
-                RegisteredMap(self._mapped(record), self.torch_device) if record.mapped else PinnedMemory(record.size)
-            )
+            with torch.cuda.device(self.torch_device):  # the card whose kernels may read it; all cards copy from it
+                held = (
+                    RegisteredMap(self._mapped(record), self.torch_device)
+                    if record.mapped
+                    else PinnedMemory(record.size)
+                )
             self._pinned[record.buffer] = held
             memory = held.tensor
         if self.check and not record.mapped:
             memory.fill_(POISON)
-            torch.cuda.current_stream(self.torch_device).synchronize()
+            torch.cuda.current_stream(self.cards[record.node]).synchronize()
         self._memory[record.buffer] = memory
 
     def _mapped(self, record: Allocate) -> torch.Tensor:
         return self.sources.read(Source(record.mapped, 0, record.size))
 
     def _empty(self, record: Allocate) -> torch.Tensor:
+        card, use = self.cards[record.node], self.memories[record.node].use()
         try:
-            return torch.empty(record.size, dtype=torch.uint8, device=self.torch_device)
+            return torch.empty(record.size, dtype=torch.uint8, device=card)
         except torch.OutOfMemoryError:
-            free, total = torch.cuda.mem_get_info(self.torch_device)
-            holders = {**self.memory.use().holders, "others on this GPU": total - free - self.memory.use().used}
+            free, total = torch.cuda.mem_get_info(card)
+            holders = {**use.holders, "others on this GPU": total - free - use.used}
             raise OutOfDeviceMemory(record.buffer, record.size, total - free, total, holders) from None
 
     def map_refusal(self, source: str) -> str:
@@ -242,11 +258,10 @@ class CudaDevice(Device):
             kept.compiled = self._compile(records, kept)
         match kept.compiled:
             case RecordedGraph() as graph:
-                assert self.graphs is not None
                 stream = self._streams[graph.queue]
                 start = self._record_event(stream) if self.measure else None
                 with self._on[graph.queue]:
-                    self.graphs.replay(graph, records)
+                    self._graphs[graph.queue].replay(graph, records)
                 if start is not None:
                     first = records[0]
                     assert isinstance(first, (Copy, Dispatch))
@@ -264,6 +279,8 @@ class CudaDevice(Device):
         commands = [record for record in records if not isinstance(record, Transition)]
         if self.check or (self.measure and len(commands) > 1):
             return False
+        if any(isinstance(record, Copy) and self._between_nodes(record) for record in commands):
+            return False
         if all(isinstance(record, Copy) and not self._by_kernel(record) for record in commands):
             if self.measure:
                 return False
@@ -272,18 +289,26 @@ class CudaDevice(Device):
                 for record in commands
                 if isinstance(record, Copy)
             ]
-        if self.graphs is None or not self.pin:
+        graphs = self._graphs.get(records[0].queue) if isinstance(records[0], (Copy, Dispatch, Transition)) else None
+        if graphs is None or not self.pin:
             return False
-        return self.graphs.compile(records, kept, self._operand, self._copy)
+        return graphs.compile(records, kept, self._operand, self._copy)
 
     def _copy(self, record: Copy) -> None:
         dst, src = slice_span(self._memory, record.dst), slice_span(self._memory, record.src)
+        if self._between_nodes(record):
+            self._peers.copy(self._streams[record.queue], dst, src, poison=self.check)
+            return
         if self.check and dst.is_cuda:
             dst.fill_(POISON)
         if self._by_kernel(record):
-            torch.add(_seen_by_gpu(src, self.torch_device), 0, out=dst)
+            torch.add(seen_by_gpu(src, self.torch_device), 0, out=dst)
         else:
             dst.copy_(src, non_blocking=True)
+
+    def _between_nodes(self, record: Copy) -> bool:
+        dst, src = (self.rules.buffers[span.buffer] for span in (record.dst, record.src))
+        return dst.node != src.node and dst.heap == src.heap == "default"
 
     def _operand(self, view: View) -> torch.Tensor:
         # A program uses the same memory again and again; making a tensor takes longer than finding it.
@@ -299,7 +324,7 @@ class CudaDevice(Device):
             return slice_view(self._memory, view)
         if not self.pin:
             raise StreamError(f"{view.buffer!r} is in host memory that is not pinned: a kernel cannot read it there")
-        return slice_view({view.buffer: _seen_by_gpu(memory, self.torch_device)}, view)
+        return slice_view({view.buffer: seen_by_gpu(memory, self.torch_device)}, view)
 
     def _by_kernel(self, record: Copy) -> bool:
         """Whether a kernel copies, past the engine that large copies take turns on: see `KERNEL_COPY`."""
@@ -307,20 +332,24 @@ class CudaDevice(Device):
         return (
             small
             and self.pin
+            and self.cards[node_of(record.queue)] == self.torch_device
             and self.heap_of(record.src.buffer) in HOST_TO_DEVICE
             and self._memory[record.dst.buffer].is_cuda
         )
 
     def _release_all(self) -> None:
-        torch.cuda.synchronize(self.torch_device)
-        if self.graphs is not None:
-            self.graphs.close()
+        for card in self.cards:
+            torch.cuda.synchronize(card)
+        for graphs in self._graphs.values():
+            graphs.close()
+        self._peers.close()
         self._views.clear()
         for name in list(self._memory):
             self._free(name)
         # The direct stream first: the next device computes where cuBLAS has its workspace already.
         streams, self._streams, self._on = self._streams, {}, {}
-        _free_streams[self.torch_device][:0] = streams.values()
+        for card in dict.fromkeys(self.cards):
+            _free_streams[card][:0] = [stream for stream in streams.values() if stream.device == card]
 
     def timeline(self) -> Timeline:
         """Copies, dispatches and waits as timing events measured them; call it after the host has waited for them.
@@ -329,9 +358,10 @@ class CudaDevice(Device):
         submit the rest is not counted. Raises `RuntimeError` unless the device was opened with ``measure=True``. The
         memory curve is the budget's peak.
         """
-        if self._origin is None:
+        if not self._origins:
             raise RuntimeError("this device was not asked to measure: open it with CudaDevice(measure=True)")
-        torch.cuda.synchronize(self.torch_device)
+        for card in self.cards:
+            torch.cuda.synchronize(card)
         flows, events = [], []
         for index, record, start, end in self._marks:
             begin, kind = self._seconds_to(start), "copy" if isinstance(record, Copy) else "dispatch"
@@ -353,10 +383,11 @@ class CudaDevice(Device):
             lanes=(*self.queues, HOST),
             events=tuple(sorted(events, key=lambda event: event.record)),
             flows=tuple(flows),
-            memory=(MemorySample(0.0, self.memory.use().peak),),
+            memory=(MemorySample(0.0, sum(memory.use().peak for memory in self.memories)),),
             clock=self.name,
         )
 
     def _seconds_to(self, event: torch.cuda.Event) -> float:
-        assert self._origin is not None
-        return float(self._origin.elapsed_time(event)) / 1e3
+        origin, moment = self._origins[event.device]
+        _, first = self._origins[self.torch_device]
+        return float(origin.elapsed_time(event)) / 1e3 + moment - first

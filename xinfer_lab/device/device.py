@@ -20,7 +20,7 @@ from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.hazard import Hazard
 from xinfer_lab.device.kernels import Access, KernelTable
 from xinfer_lab.device.memory import MemoryBudget
-from xinfer_lab.device.node import Node
+from xinfer_lab.device.node import WRITE_BACK, Node
 from xinfer_lab.device.node_names import on_node
 from xinfer_lab.device.queue import CommandList, CommandQueue, KeptCall
 from xinfer_lab.device.records import (
@@ -47,9 +47,6 @@ __all__ = ["KERNELS", "WRITE_BACK", "Device"]
 
 KERNELS = KernelTable()
 """The kernels that every device knows. Packages register theirs here when imported."""
-
-WRITE_BACK = "write back"
-"""The name of the queue of copies to the host."""
 
 _B = TypeVar("_B", bound=Buffer)
 _NO_FINDINGS = Findings()
@@ -78,6 +75,8 @@ class Device(abc.ABC):
     torch_device: torch.device
     computes = True
     """Whether the host reads what was computed; False where there are sizes only."""
+    peers = False
+    """Whether cards copy to each other without the host."""
     copies_from_files = False
     """Whether copies straight out of a mapped file are what this device is for."""
 
@@ -140,7 +139,7 @@ class Device(abc.ABC):
     @property
     def write_back_queue(self) -> CommandQueue:
         """A copy queue for copies to the host, made when first asked for: a link carries both directions at once."""
-        return self.queues.get(WRITE_BACK) or self.create_queue(WRITE_BACK)
+        return self.nodes[0].write_back_queue
 
     def create_fence(self, name: str | None = None) -> Fence:
         """A fence at 0. Raises `StreamError` if one of that name was created before: the two would be one counter."""

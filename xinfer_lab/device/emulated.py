@@ -85,6 +85,7 @@ class EmulatedDevice(Device):
         self._pending: dict[str, deque[_Pending]] = {}
         self._fences: dict[str, int] = {}
         self._taken: dict[int, None] = {}
+        self.peers = spec.peer_bandwidth > 0
         super().__init__(**options)
         self.poison = self.check if poison is None else poison
         self._clock = VirtualClock(spec, self.kernels)

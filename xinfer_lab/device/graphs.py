@@ -58,14 +58,18 @@ class OnStream:
 
     def __init__(self, stream: torch.cuda.Stream) -> None:
         self._stream = _number_of(stream)
-        self._before: list[tuple[int, int, int]] = []
+        self._before: list[tuple[int, tuple[int, int, int]]] = []
 
     def __enter__(self) -> None:
-        self._before.append(torch._C._cuda_getCurrentStream(self._stream[1]))
+        # Making a stream current makes its card current too, and each card has a current stream.
+        self._before.append((torch._C._cuda_getDevice(), torch._C._cuda_getCurrentStream(self._stream[1])))
         _make_current(self._stream)
 
     def __exit__(self, *_: object) -> None:
-        _make_current(self._before.pop())
+        card, stream = self._before.pop()
+        _make_current(stream)
+        if card != stream[1]:
+            torch._C._cuda_setDevice(card)
 
 
 def _number_of(stream: torch.cuda.Stream) -> tuple[int, int, int]:
@@ -90,14 +94,14 @@ _Work = tuple[int, Copy | Dispatch, Callable[..., None]]
 
 
 class Graphs:
-    """The graphs of one device's direct queue, whose ``stream`` they are captured on and replayed on."""
+    """The graphs of one card's direct ``queue``, whose ``stream`` they are captured on and replayed on."""
 
-    def __init__(self, kernels: KernelTable, device: torch.device, stream: torch.cuda.Stream) -> None:
-        self._kernels, self._on = kernels, OnStream(stream)
+    def __init__(self, kernels: KernelTable, queue: str, stream: torch.cuda.Stream) -> None:
+        self._kernels, self._queue, self._on = kernels, queue, OnStream(stream)
         self._pool: Any = None
         self._cells: dict[str, torch.Tensor] = {}
         self._values: dict[str, object] = {}
-        self._device = device
+        self._device = stream.device
         self._warm: set[object] = set()
         self._living: weakref.WeakSet[KeptCall] = weakref.WeakSet()
         self.captured = 0
@@ -141,7 +145,7 @@ class Graphs:
             elif not isinstance(record, Transition):
                 return False
         first = next(record for record in records if isinstance(record, (Copy, Dispatch)))
-        if first.queue != "direct":
+        if first.queue != self._queue:
             return False
         if tuple(signature) not in self._warm:
             self._warm.add(tuple(signature))

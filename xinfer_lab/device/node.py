@@ -21,6 +21,7 @@ class _Several(Protocol):
     memories: list[MemoryBudget]
     queues: dict[str, CommandQueue]
 
+    def create_queue(self, name: str, kind: str = "copy") -> CommandQueue: ...
     def create_buffer(self, size: int, name: str | None = None, *, node: int = 0) -> Buffer: ...
     def create_upload_heap(self, size: int, name: str | None = None) -> UploadHeap: ...
     def create_readback_heap(self, size: int, name: str | None = None) -> ReadbackHeap: ...
@@ -28,7 +29,13 @@ class _Several(Protocol):
     def map_upload_heap(self, source: str, name: str | None = None) -> MappedHeap: ...
 
 
-__all__ = ["Node"]
+__all__ = ["RELAY", "WRITE_BACK", "Node"]
+
+WRITE_BACK = "write back"
+"""The name of the queue of copies to the host."""
+
+RELAY = "relay"
+"""The name of the queue of copies from other cards."""
 
 
 class Node:
@@ -49,6 +56,20 @@ class Node:
     def copy_queue(self) -> CommandQueue:
         """The queue of copies over this card's link."""
         return self.device.queues[on_node("copy", self.index)]
+
+    @property
+    def write_back_queue(self) -> CommandQueue:
+        """A copy queue for copies to the host, made when first asked for: a link carries both directions at once."""
+        return self._queue(WRITE_BACK)
+
+    @property
+    def relay_queue(self) -> CommandQueue:
+        """A copy queue for what comes from other cards beside this card's own link, made when first asked for."""
+        return self._queue(RELAY)
+
+    def _queue(self, name: str) -> CommandQueue:
+        name = on_node(name, self.index)
+        return self.device.queues.get(name) or self.device.create_queue(name)
 
     @property
     def memory(self) -> MemoryBudget:

@@ -11,7 +11,11 @@ import torch
 from xinfer_lab.device.errors import CudaUnavailable, format_bytes
 from xinfer_lab.device.host_copy import PIECE, in_pieces
 
-__all__ = ["PinnedMemory", "forget_error"]
+__all__ = ["PORTABLE", "PinnedMemory", "forget_error", "seen_by_gpu"]
+
+PORTABLE = 1
+"""cudaHostRegisterPortable: pinned for every card, not for that alone which was current."""
+
 
 _LARGE = 2**25
 """From this many bytes on, huge pages and several threads are worth the trouble."""
@@ -34,7 +38,7 @@ class PinnedMemory:
             pages = whole.numpy()[:: mmap.PAGESIZE]
             count = 4 * PIECE // mmap.PAGESIZE
             in_pieces(len(pages), count, lambda start, end: pages[start:end].fill(0))
-        status = int(torch.cuda.cudart().cudaHostRegister(whole.data_ptr(), self.pinned_bytes, 0))
+        status = int(torch.cuda.cudart().cudaHostRegister(whole.data_ptr(), self.pinned_bytes, PORTABLE))
         if status != 0:
             forget_error()
             raise CudaUnavailable(
@@ -55,6 +59,25 @@ class PinnedMemory:
         """Unpin and let go. No copy may still use it."""
         self.tensor = torch.empty(0, dtype=torch.uint8, device="cpu")
         self._unpin()
+
+
+class _HostBytes:
+    """Pinned host memory by its address, the same on the GPU, in the form that torch takes for device memory."""
+
+    def __init__(self, memory: torch.Tensor) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (memory.numel(),), "typestr": "|u1", "data": (memory.data_ptr(), False), "version": 3,
+        }  # fmt: skip
+
+
+def seen_by_gpu(memory: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Pinned host bytes as a tensor that kernels on ``device`` can read. The caller keeps ``memory`` alive until they
+    have.
+
+    The memory was pinned while ``device`` was the current card: torch takes that one for its place, and would make a
+    copy for any other.
+    """
+    return torch.as_tensor(_HostBytes(memory), device=device)
 
 
 def _anonymous(size: int) -> mmap.mmap:

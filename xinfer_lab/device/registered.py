@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from xinfer_lab.device.errors import CudaUnavailable, format_bytes
-from xinfer_lab.device.pinned import forget_error
+from xinfer_lab.device.pinned import PORTABLE, forget_error
 
 __all__ = ["RegisteredMap", "refusal"]
 
@@ -47,7 +47,7 @@ class RegisteredMap:
             return
         self.pinned_bytes = -(-file.numel() // mmap.PAGESIZE) * mmap.PAGESIZE
         with torch.cuda.device(device):
-            status = int(torch.cuda.cudart().cudaHostRegister(file.data_ptr(), self.pinned_bytes, READ_ONLY))
+            status = int(torch.cuda.cudart().cudaHostRegister(file.data_ptr(), self.pinned_bytes, READ_ONLY | PORTABLE))
         if status != 0:
             forget_error()
             raise CudaUnavailable(

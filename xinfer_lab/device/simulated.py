@@ -36,6 +36,7 @@ class SimulatedDevice(Device):
 
     def __init__(self, spec: GpuSpec, **options: Any) -> None:
         self.name, self.spec = f"simulated {spec.name}", spec
+        self.peers = spec.peer_bandwidth > 0
         super().__init__(**{"memory": spec.memory_bytes, **options})
         self._clock = VirtualClock(spec, self.kernels)
 

@@ -159,10 +159,17 @@ class StreamRules:
     def _check_copy(self, record: Copy) -> None:
         if record.dst.size != record.src.size:
             raise BufferRangeError(f"a copy needs equal sizes: {record.dst} <- {record.src}")
-        if self._inside(record.dst, (), "copied to").heap == "upload":
+        dst, src = self._inside(record.dst, (), "copied to"), self._inside(record.src, (), "copied from")
+        if dst.heap == "upload":
             raise BufferRangeError(f"a queue cannot copy into the upload heap {record.dst.buffer!r}")
-        if self._inside(record.src, (), "copied from").heap == "readback":
+        if src.heap == "readback":
             raise BufferRangeError(f"a queue cannot copy from the readback heap {record.src.buffer!r}")
+        nodes = {held.node for held in (dst, src) if held.heap == "default"}
+        if nodes and node_of(record.queue) not in nodes:
+            raise BufferRangeError(
+                f"the {record.queue} queue belongs to node {node_of(record.queue)}, and {record.dst} <- {record.src} "
+                f"touches node {', '.join(map(str, sorted(nodes)))}: let a queue of such a node copy"
+            )
         if record.dst.overlaps(record.src):
             raise BufferRangeError(f"a copy cannot overlap itself: {record.dst} <- {record.src}")
         self._check_call(record.call, record.queue)

@@ -159,16 +159,18 @@ def tensor_name(layer: int, relative: str) -> str:
     return f"model.layers.{layer}.{relative}"
 
 
-def resident_tensors(config: Qwen2Config, *, embedding: bool = True) -> GroupLayout:
+def resident_tensors(config: Qwen2Config, *, embedding: bool = True, head: bool = True) -> GroupLayout:
     """Embedding, final norm and head under their checkpoint names; a tied model has no head of its own.
 
-    Without ``embedding``, only what a model needs in device memory whose embedding stays on the host.
+    Without ``embedding``, only what a model needs in device memory whose embedding stays elsewhere; without ``head``,
+    the embedding alone.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     if embedding:
         shapes["model.embed_tokens.weight"] = (config.vocab_size, config.hidden_size)
-    shapes["model.norm.weight"] = (config.hidden_size,)
-    if not config.tie_word_embeddings:
+    if head:
+        shapes["model.norm.weight"] = (config.hidden_size,)
+    if head and not config.tie_word_embeddings:
         shapes["lm_head.weight"] = (config.vocab_size, config.hidden_size)
     return _group("resident", shapes, config.dtype)
 

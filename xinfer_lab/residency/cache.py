@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -11,15 +11,25 @@ import torch
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.records import View
 from xinfer_lab.qwen2.config import Qwen2Config
-from xinfer_lab.residency.group import card_of
+from xinfer_lab.residency.group import card_of, place_of
 
-__all__ = ["CacheFactory", "CacheShape", "ContiguousCache", "KVCache", "cache_shape", "contiguous_cache"]
+__all__ = [
+    "CacheFactory",
+    "CacheShape",
+    "ContiguousCache",
+    "GroupCache",
+    "KVCache",
+    "cache_over_cards",
+    "cache_shape",
+    "contiguous_cache",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class CacheShape:
     """Room for ``context`` tokens of ``batch`` sequences in each of ``layers`` layers; ``windows[i]`` is how many keys
-    a query of layer i sees, itself included (None: all)."""
+    a query of layer i sees, itself included (None: all). ``numbers``: what the layers are called, where they are some
+    of a model's."""
 
     layers: int
     context: int
@@ -28,6 +38,7 @@ class CacheShape:
     head_dim: int
     dtype: torch.dtype
     windows: tuple[int | None, ...]
+    numbers: tuple[int, ...] | None = None
 
     @property
     def token_bytes(self) -> int:
@@ -38,6 +49,11 @@ class CacheShape:
     def layer_bytes(self) -> int:
         """Bytes of one layer's keys and values."""
         return 2 * self.context * self.token_bytes
+
+    def share(self, layers: Sequence[int]) -> CacheShape:
+        """The same for these of the layers alone."""
+        windows = tuple(self.windows[layer] for layer in layers)
+        return replace(self, layers=len(layers), windows=windows, numbers=tuple(layers))
 
     def tokens(self, count: int) -> tuple[int, ...]:
         """The shape of keys and values of ``count`` tokens: token first, so that tokens in a row are bytes in a row."""
@@ -77,13 +93,12 @@ CacheFactory = Callable[[Device, CacheShape], KVCache]
 
 
 class ContiguousCache:
-    """A buffer for each layer, with room for the whole context, on the card that the layer lives on."""
+    """A buffer for each layer, with room for the whole context."""
 
     def __init__(self, device: Device, shape: CacheShape) -> None:
         self._device = device
-        self._buffers = [
-            card_of(device, layer).create_buffer(shape.layer_bytes, f"kv[{layer}]") for layer in range(shape.layers)
-        ]
+        numbers = range(shape.layers) if shape.numbers is None else shape.numbers
+        self._buffers = [device.create_buffer(shape.layer_bytes, f"kv[{layer}]") for layer in numbers]
         self._views = [buffer.view(shape.dtype, shape.tokens(shape.context)) for buffer in self._buffers]
 
     def ensure(self, layer: int, position: int, tokens: int) -> View:
@@ -103,6 +118,43 @@ class ContiguousCache:
         self._buffers = []
 
 
+class GroupCache:
+    """The caches of G cards' shares of the layers as one: layer i is layer i // G of share i mod G."""
+
+    def __init__(self, shares: Sequence[KVCache]) -> None:
+        self.shares = list(shares)
+
+    def ensure(self, layer: int, position: int, tokens: int) -> View:
+        """As the share's own."""
+        card, place = place_of(layer, len(self.shares))
+        return self.shares[card].ensure(place, position, tokens)
+
+    def release(self, layer: int, position: int, tokens: int) -> None:
+        """As the share's own."""
+        card, place = place_of(layer, len(self.shares))
+        self.shares[card].release(place, position, tokens)
+
+    def reset(self) -> None:
+        """Forget all tokens, on every card."""
+        for share in self.shares:
+            share.reset()
+
+    def close(self) -> None:
+        """Drain every card, and give its memory back."""
+        for share in self.shares:
+            share.close()
+
+
+def cache_over_cards(device: Device, shape: CacheShape, make: CacheFactory) -> KVCache:
+    """The cache that ``make`` makes on a card, for each card's share of the layers."""
+    cards = len(device.nodes)
+    if cards == 1:
+        return make(device, shape)
+    return GroupCache(
+        [make(card_of(device, card), shape.share(range(card, shape.layers, cards))) for card in range(cards)]
+    )
+
+
 def contiguous_cache(device: Device, shape: CacheShape) -> KVCache:
-    """A cache in one piece a layer."""
-    return ContiguousCache(device, shape)
+    """A cache in one piece a layer, on the layer's card."""
+    return cache_over_cards(device, shape, ContiguousCache)

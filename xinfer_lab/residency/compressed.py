@@ -14,9 +14,10 @@ from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, TensorPlace
 from xinfer_lab.residency.codec.encoded import EncodedWeights
 from xinfer_lab.residency.codec.kernel import DECODE_EXPONENTS, decode_operands, decode_params
 from xinfer_lab.residency.encoded_host import encoded_source
-from xinfer_lab.residency.host import HostLayers
+from xinfer_lab.residency.host import HostLayers, PiecewiseHost
 from xinfer_lab.residency.kept import KeptLists
 from xinfer_lab.residency.load import Uploader
+from xinfer_lab.residency.relay import Relay
 from xinfer_lab.residency.source import LayerOrder
 from xinfer_lab.residency.streaming import StreamingLayers
 from xinfer_lab.residency.weights import LayerSlot, LayerWeights
@@ -34,7 +35,8 @@ class CompressedLayers:
     computes with it, and a coded slot is free as soon as its layer has been decoded: the copy of the next layers goes
     on during both. One plain slot is enough, since whatever reads and writes it is in the order of one queue. ``host``
     stages the streamed layers by their place in that list (None if there are none); ``encoded`` is mounted on the
-    device already, and `close` unmounts it.
+    device already, and `close` unmounts it. ``numbers``: what the layers are called in ``encoded``, where they are some
+    of a model's; ``relay``: how one of the streamed ones comes over other links too.
     """
 
     def __init__(
@@ -43,11 +45,14 @@ class CompressedLayers:
         layout: LayerLayout,
         dtype: torch.dtype,
         encoded: EncodedWeights,
-        host: HostLayers | None,
+        host: HostLayers | PiecewiseHost | None,
         streamed: Sequence[int],
         pool: int,
+        numbers: Sequence[int] | None = None,
+        relay: Relay | None = None,
     ) -> None:
-        layers = len(encoded.layers)
+        self._numbers = range(len(encoded.layers)) if numbers is None else numbers
+        layers = len(self._numbers)
         if list(streamed) != sorted(set(streamed)) or not all(0 <= layer < layers for layer in streamed):
             raise ValueError(f"streamed layers are some of 0 to {layers - 1} in growing order, not {list(streamed)}")
         if bool(streamed) != (host is not None):
@@ -60,17 +65,18 @@ class CompressedLayers:
         self._plain = LayerSlot(device, "plain", layout, dtype)
         self._resident = self._load([layer for layer in range(layers) if layer not in self._place])
         if host is not None:
-            one = _coded_layout(max(encoded.layers[layer].nbytes for layer in streamed))
-            self._streaming = StreamingLayers(device, one, torch.uint8, host, len(streamed), pool)
+            called = [self._numbers[layer] for layer in streamed]
+            one = _coded_layout(max(encoded.layers[layer].nbytes for layer in called))
+            self._streaming = StreamingLayers(device, one, torch.uint8, host, len(streamed), pool, called, relay)
 
     def _load(self, layers: Sequence[int]) -> dict[int, Buffer]:
         if not layers:
             return {}
-        sources = {layer: encoded_source(self._encoded, layer) for layer in layers}
+        sources = {layer: encoded_source(self._encoded, self._numbers[layer]) for layer in layers}
         uploader = Uploader(self._device, max(source.size for source in sources.values()))
         buffers = {}
         for layer, source in sources.items():
-            buffers[layer] = self._device.create_buffer(source.size, f"encoded[{layer}]")
+            buffers[layer] = self._device.create_buffer(source.size, f"encoded[{self._numbers[layer]}]")
             uploader.upload(buffers[layer], 0, source)
         uploader.finish(*buffers.values())
         return buffers
@@ -111,13 +117,13 @@ class CompressedLayers:
             for params, operands in dispatches:
                 commands.dispatch(DECODE_EXPONENTS.name, params=params, **operands)  # type: ignore[arg-type]
 
-        self._lists.run((layer, buffer.name), f"decode layer {layer}", fill)
+        self._lists.run((layer, buffer.name), f"decode layer {self._numbers[layer]}", fill)
 
     def _prepare(self, layer: int, buffer: Buffer) -> _Work:
         """What decoding ``layer`` out of ``buffer`` takes: the same in every pass."""
         copies, dispatches = [], []
         views = self._plain.holding(layer).views
-        for tensor in self._encoded.layers[layer].tensors:
+        for tensor in self._encoded.layers[self._numbers[layer]].tensors:
             out = views[tensor.name]
             if tensor.coding is None:
                 copies.append((out, buffer.span(tensor.offset, tensor.nbytes)))

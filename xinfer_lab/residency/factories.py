@@ -18,7 +18,8 @@ from xinfer_lab.residency.weights import ModelWeights
 
 if TYPE_CHECKING:
     from xinfer_lab.residency.codec.encoded import EncodedWeights
-    from xinfer_lab.residency.host import HostLayers
+    from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+    from xinfer_lab.residency.tiers import HostOpener
 
 __all__ = [
     "MIN_POOL",
@@ -94,9 +95,15 @@ def resident_layers(on_layer: Progress | None = None) -> SourceFactory:
 
 
 def streaming_layers(
-    pool: int, host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
+    pool: int,
+    host_memory: str | HostOpener = "pinned",
+    on_layer: Progress | None = None,
+    *,
+    on_tier: OnTier | None = None,
 ) -> SourceFactory:
     """Layers stream through ``pool`` slots, as `effective_pool` has it."""
+    from xinfer_lab.residency.host import StagedLayers
+    from xinfer_lab.residency.relay import relay_of
     from xinfer_lab.residency.resident import ResidentLayers
     from xinfer_lab.residency.streaming import StreamingLayers
     from xinfer_lab.residency.tiers import open_host
@@ -111,7 +118,11 @@ def streaming_layers(
             # With less room the host, waiting for it, would hold up layers that could be computed beside the upload.
             depth = max(2, slots - 1)
             host = open_host(host_memory, card, weights, layers, depth=depth, on_layer=on_layer, on_tier=on_tier)
-            return StreamingLayers(card, layer_layout(config), config.dtype, host, len(layers), slots, layers)
+            layout = layer_layout(config)
+            # What is staged may be written again once this card's own copy is done.
+            stays = not isinstance(host, StagedLayers)
+            relay = relay_of(card, layers, config.num_hidden_layers, layout.nbytes) if stays else None
+            return StreamingLayers(card, layout, config.dtype, host, len(layers), slots, layers, relay)
 
         return over_cards(device, config.num_hidden_layers, share)
 
@@ -119,7 +130,7 @@ def streaming_layers(
 
 
 def serial_layers(
-    host_memory: str = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
+    host_memory: str | HostOpener = "pinned", on_layer: Progress | None = None, *, on_tier: OnTier | None = None
 ) -> SourceFactory:
     """Each layer is uploaded when it is needed and not before."""
     from xinfer_lab.residency.serial import SerialLayers
@@ -168,7 +179,7 @@ def paged_layers(
 
 def planned_layers(
     plan: PlanLike,
-    host_memory: str = "pinned",
+    host_memory: str | HostOpener = "pinned",
     on_layer: Progress | None = None,
     encoded: EncodedWeights | None = None,
     *,
@@ -202,7 +213,7 @@ def planned_layers(
 
 
 def _planned_compressed(
-    plan: PlanLike, host_memory: str, on_layer: Progress | None, encoded: EncodedWeights | None
+    plan: PlanLike, host_memory: str | HostOpener, on_layer: Progress | None, encoded: EncodedWeights | None
 ) -> SourceFactory:
     from xinfer_lab.residency.codec.encoded import SizedEncoding
 
@@ -219,29 +230,32 @@ def compressed_layers(
     encoded: EncodedWeights,
     streamed: Sequence[int],
     pool: int = MIN_POOL,
-    host_memory: str = "pinned",
+    host_memory: str | HostOpener = "pinned",
     on_layer: Progress | None = None,
 ) -> SourceFactory:
     """All layers in their coded form: ``streamed`` of them pass through ``pool`` slots, the others stay."""
     from xinfer_lab.residency.codec.encoded import codec_width
     from xinfer_lab.residency.compressed import CompressedLayers
-    from xinfer_lab.residency.encoded_host import PinnedEncoded, StagedEncoded
+    from xinfer_lab.residency.relay import relay_of
 
     def make(device: Device, weights: ModelWeights) -> LayerSource:
         config = weights.config
         codec_width(encoded.codec, config.dtype)
+
+        def share(card: Device, layers: Sequence[int]) -> LayerSource:
+            places = [place for place, layer in enumerate(layers) if layer in streamed]
+            called = [layers[place] for place in places]
+            host = _encoded_host(card, encoded, called, pool, host_memory, on_layer) if called else None
+            relay = None
+            if len(streamed) == len(encoded.layers) and host_memory != "staged":
+                largest = max(encoded.layers[layer].nbytes for layer in called)
+                relay = relay_of(card, layers, len(encoded.layers), largest)
+            layout = layer_layout(config)
+            return CompressedLayers(card, layout, config.dtype, encoded, host, places, pool, layers, relay)
+
         device.sources.mount(encoded)
         try:
-            host: HostLayers | None = None
-            if streamed and host_memory in ("pinned", "auto"):
-                host = PinnedEncoded(device, encoded, streamed, on_layer)
-            elif streamed and host_memory == "staged":
-                host = StagedEncoded(device, encoded, streamed, depth=max(2, pool - 1))
-            elif streamed and host_memory == "registered":
-                raise RequestError("coded layers cannot be registered: choose --host-memory pinned, staged or auto")
-            elif streamed:
-                raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")
-            source = CompressedLayers(device, layer_layout(config), config.dtype, encoded, host, streamed, pool)
+            source = over_cards(device, len(encoded.layers), share)
         except BaseException:
             device.sources.unmount(encoded)
             raise
@@ -250,3 +264,24 @@ def compressed_layers(
         return source
 
     return make
+
+
+def _encoded_host(
+    device: Device,
+    encoded: EncodedWeights,
+    layers: Sequence[int],
+    pool: int,
+    host_memory: str | HostOpener,
+    on_layer: Progress | None,
+) -> HostLayers | PiecewiseHost:
+    from xinfer_lab.residency.encoded_host import PinnedEncoded, StagedEncoded
+
+    if not isinstance(host_memory, str):
+        return host_memory(device, layers)
+    if host_memory in ("pinned", "auto"):
+        return PinnedEncoded(device, encoded, layers, on_layer)
+    if host_memory == "staged":
+        return StagedEncoded(device, encoded, layers, depth=max(2, pool - 1))
+    if host_memory == "registered":
+        raise RequestError("coded layers cannot be registered: choose --host-memory pinned, staged or auto")
+    raise ValueError(f"host_memory is 'pinned' or 'staged', not {host_memory!r}")

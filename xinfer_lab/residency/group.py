@@ -15,7 +15,7 @@ from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.source import LayerSource
 from xinfer_lab.residency.weights import LayerWeights
 
-__all__ = ["GroupLayers", "card_of", "over_cards"]
+__all__ = ["GroupLayers", "card_of", "over_cards", "place_of"]
 
 MakeShare = Callable[[Device, Sequence[int]], LayerSource]
 """Makes the source of some layers, given by their numbers, on one card; it counts along them."""
@@ -24,6 +24,11 @@ MakeShare = Callable[[Device, Sequence[int]], LayerSource]
 def card_of(device: Device, layer: int) -> Device:
     """The card of ``device`` that ``layer`` lives on: ``device`` itself where it is one."""
     return device if len(device.nodes) == 1 else cast(Device, device.nodes[layer % len(device.nodes)])
+
+
+def place_of(layer: int, cards: int) -> tuple[int, int]:
+    """The card that ``layer`` lives on, and which of its layers it is there."""
+    return layer % cards, layer // cards
 
 
 def over_cards(device: Device, layers: int, make: MakeShare) -> LayerSource:
@@ -68,4 +73,4 @@ class GroupLayers:
             share.close()
 
     def _find(self, layer: int) -> tuple[int, int]:
-        return layer % len(self._shares), layer // len(self._shares)
+        return place_of(layer, len(self._shares))

@@ -31,9 +31,13 @@ class HiddenState:
         ]
 
     def begin(self, shape: tuple[int, ...]) -> View:
-        """A pass begins on the first card, with a state of ``shape`` that is not written yet."""
+        """A pass begins on the first card, with a state of ``shape`` that is not written yet.
+
+        No fence is needed: the host has waited for the end of the pass before.
+        """
         if self.card:
-            self._take_over(0)
+            self.buffers[0].assume_common()
+            self.card = 0
         return self.buffers[0].view(self._dtype, shape)
 
     def at(self, state: View) -> View:

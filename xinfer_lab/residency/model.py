@@ -17,6 +17,7 @@ import torch
 
 from xinfer_lab.device.buffers import Buffer, ReadbackHeap
 from xinfer_lab.device.device import Device
+from xinfer_lab.device.node_names import on_node
 from xinfer_lab.device.queue import CommandList
 from xinfer_lab.device.records import View
 from xinfer_lab.device.rollback import all_or_nothing
@@ -52,7 +53,7 @@ DEFAULT_CONTEXT = 4096
 
 _B = TypeVar("_B", bound=Buffer)
 
-_SPREAD = "over several go plain layers, resident, streamed or planned, with a cache in one piece"
+_SPREAD = "over several go dense layers, resident, streamed or planned, plain or coded"
 
 
 class QwenModel:
@@ -103,7 +104,8 @@ class QwenModel:
         self._passes = itertools.count(sum(name.startswith("tokens[") for name in device.sources.inputs))
         self._closed = False
         self._steps = [KeptLists(node.direct_queue) for node in device.nodes]
-        self._check_cards(make_cache)
+        if len(device.nodes) > 1 and config.experts is not None:
+            raise RequestError(f"a model with experts runs on one card; {_SPREAD}")
         device.sources.mount(weights)
         try:
             with all_or_nothing(device):
@@ -277,7 +279,8 @@ class QwenModel:
                     self.source.ensure(layer)
                     self.source.release(layer)
         finally:
-            self._finish()
+            for card in range(len(self.device.nodes)):
+                self._finish(card)
 
     def _run_layer(self, layer: int, hidden: View) -> None:
         tokens, hidden = hidden.shape[1], self._state.on(layer % len(self.device.nodes), hidden)
@@ -321,7 +324,8 @@ class QwenModel:
         return hidden
 
     def _logits(self, hidden: View, positions: int) -> torch.Tensor:
-        hidden = self._state.on(0, hidden)
+        card = self._outside.head_card
+        hidden = self._state.on(card, hidden)
         shape = (self.batch, positions, self.config.vocab_size)
         out = self._logits_buffer.view(self.config.dtype, shape)
 
@@ -336,8 +340,8 @@ class QwenModel:
             )
             commands.copy(self._logits_out.span(0, out.nbytes), out, label="read logits back")
 
-        self._steps[0].run_step(hidden.shape[1], ("head", hidden, out), "head", fill)
-        self._finish()
+        self._steps[card].run_step(hidden.shape[1], ("head", hidden, out), "head", fill)
+        self._finish(card)
         return self._logits_out.read(self.config.dtype, shape)
 
     def _read_hidden(self, hidden: View) -> torch.Tensor:
@@ -355,14 +359,6 @@ class QwenModel:
         self.device.nodes[card].direct_queue.signal(done, value)
         done.wait(value)
 
-    def _check_cards(self, make_cache: CacheFactory) -> None:
-        if len(self.device.nodes) == 1:
-            return
-        if self.config.experts is not None:
-            raise RequestError(f"a model with experts runs on one card; {_SPREAD}")
-        if make_cache is not contiguous_cache:
-            raise RequestError(f"a cache in pages runs on one card; {_SPREAD}")
-
     def reset(self) -> None:
         """Forget all tokens so far: the next forward pass starts a new sequence."""
         self.position = 0
@@ -379,7 +375,8 @@ class QwenModel:
         self._state = HiddenState(device, rows * config.hidden_size * itemsize, config.dtype)
         self._buffers += self._state.buffers
         logits_bytes = self.batch * self.positions * config.vocab_size * itemsize
-        self._logits_buffer = self._keep(device.create_buffer(logits_bytes, "logits"))
+        head = self._outside.head_card
+        self._logits_buffer = self._keep(device.create_buffer(logits_bytes, on_node("logits", head), node=head))
         self.cache = make_cache(device, cache_shape(config, self.batch, self.context))
         self._tokens_in = self._keep(device.create_upload_heap(rows * 8, "tokens.in"))
         self._logits_out = self._keep(device.create_readback_heap(logits_bytes, "logits.out"))
@@ -399,8 +396,8 @@ class QwenModel:
         self.source.close()
         if self.mixture is not None:
             self.mixture.close()
-        self._finish()
-        for lists in self._steps:
+        for card, lists in enumerate(self._steps):
+            self._finish(card)
             lists.clear()
         self.cache.close()
         for buffer in self._buffers:

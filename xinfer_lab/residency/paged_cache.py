@@ -10,7 +10,7 @@ from xinfer_lab.device.records import View
 from xinfer_lab.paging.extent import PAGE_BYTES, Extent
 from xinfer_lab.paging.extent_pool import ExtentPool
 from xinfer_lab.paging.policy import Foreseeing
-from xinfer_lab.residency.cache import CacheFactory, CacheShape, KVCache
+from xinfer_lab.residency.cache import CacheFactory, CacheShape, KVCache, cache_over_cards
 from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.kv_kernels import MOST_PAGES, move_params
 
@@ -81,7 +81,7 @@ class PagedCache:
         """Put the new tokens into their pages."""
         table, size = self.block_tables[layer], self.block_tokens
         for number in range(len(table), -(-(position + tokens) // size)):
-            table.append(self.pool.create(2 * size * self.shape.token_bytes, f"kv[{layer}][{number}]"))
+            table.append(self.pool.create(2 * size * self.shape.token_bytes, f"kv[{self._number(layer)}][{number}]"))
         last = (position + tokens - 1) // size
         for number in range(position // size, last + 1, self._group):
             group = table[number : min(number + self._group, last + 1)]
@@ -114,6 +114,9 @@ class PagedCache:
         if self._owns_pool:
             self.pool.close()
 
+    def _number(self, layer: int) -> int:
+        return layer if self.shape.numbers is None else self.shape.numbers[layer]
+
     def _first_block(self, layer: int, position: int) -> int:
         window = self.shape.windows[layer]
         return 0 if window is None else max(0, position - window + 1) // self.block_tokens
@@ -139,13 +142,13 @@ class PagedCache:
     ) -> None:
         shape = self.shape.tokens(self.block_tokens)
         pages = {f"page{n}": self.pool.view(extent, self.shape.dtype, shape) for n, extent in enumerate(group)}
-        verb = kernel.partition("_")[0]
-        with self.device.direct_queue.record(f"{verb} kv of layer {layer}") as commands:
+        verb, number = kernel.partition("_")[0], self._number(layer)
+        with self.device.direct_queue.record(f"{verb} kv of layer {number}") as commands:
             commands.dispatch(kernel, params=move_params(first, position, tokens), kv=self._view, **pages)  # type: ignore[arg-type]  # no page is called label or params
 
 
 def paged_cache(size: int, policy: str = "belady", page_bytes: int = PAGE_BYTES) -> CacheFactory:
-    """A cache in a page pool of ``size`` bytes of device memory, beside pinned memory for the whole context.
+    """A cache in a page pool of ``size`` bytes of each card's memory, beside pinned memory for the whole context.
 
     Raises `RequestError` for less than two frames.
     """
@@ -156,7 +159,7 @@ def paged_cache(size: int, policy: str = "belady", page_bytes: int = PAGE_BYTES)
             f"needs {LEAST_FRAMES}: choose {format_bytes(LEAST_FRAMES * page_bytes)} or more, or smaller pages"
         )
 
-    def make(device: Device, shape: CacheShape) -> KVCache:
+    def share(device: Device, shape: CacheShape) -> KVCache:
         # Imported when it is needed: with a pool of another kind this one need not be there.
         from xinfer_lab.paging.pool import HybridMemoryPool
 
@@ -167,4 +170,4 @@ def paged_cache(size: int, policy: str = "belady", page_bytes: int = PAGE_BYTES)
         )  # fmt: skip
         return PagedCache(device, shape, pool)
 
-    return make
+    return lambda device, shape: cache_over_cards(device, shape, share)

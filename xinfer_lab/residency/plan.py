@@ -1,17 +1,16 @@
-"""`Plan`: what to keep in device memory and what to stream, for a budget, and the time that follows from it."""
+"""`Plan`: what to keep in device memory and what to stream, for a budget."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import format_bytes
 from xinfer_lab.device.gpu_spec import GpuSpec
 from xinfer_lab.device.memory import WORKSPACE
-from xinfer_lab.device.records import Copy
 from xinfer_lab.device.simulated import SimulatedDevice
 from xinfer_lab.qwen2.config import Qwen2Config
 from xinfer_lab.qwen2.layout import layer_layout
@@ -19,13 +18,15 @@ from xinfer_lab.residency.cache import CacheFactory, contiguous_cache
 from xinfer_lab.residency.codec.encoded import EncodedWeights, SizedEncoding
 from xinfer_lab.residency.codec.format import decode_workspace
 from xinfer_lab.residency.errors import RequestError
-from xinfer_lab.residency.factories import MIN_POOL, planned_layers
+from xinfer_lab.residency.factories import MIN_POOL
+from xinfer_lab.residency.group import over_cards
 from xinfer_lab.residency.model import QwenModel
 from xinfer_lab.residency.placeholder import PlaceholderLayers
 from xinfer_lab.residency.planned import spread
-from xinfer_lab.residency.weights import SizedWeights
+from xinfer_lab.residency.source import LayerSource
+from xinfer_lab.residency.weights import ModelWeights, SizedWeights
 
-__all__ = ["CACHE_PAGES", "Plan", "PlanTimes", "Shape", "make_plan", "predict"]
+__all__ = ["CACHE_PAGES", "GroupPlan", "Plan", "Shape", "make_plan", "plan_cards"]
 
 CACHE_PAGES = "kv cache, pages"
 """What a plan calls the device memory of a cache's page pool."""
@@ -95,23 +96,51 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanTimes:
-    """Seconds of one pass: as the virtual clock has it, and the least that is possible: ``bound`` = max(``resident``,
-    ``link``), computing with everything there, and moving the bytes that are not."""
+class GroupPlan:
+    """A plan for several equal cards: ``cards[c]`` is that of card c, for its own layers c, c + G, c + 2 G, ..."""
 
-    time: float
-    resident: float
-    link: float
+    cards: tuple[Plan, ...]
 
     @property
-    def bound(self) -> float:
-        """The least time of a pass."""
-        return max(self.resident, self.link)
+    def layers(self) -> int:
+        """Layers on all cards."""
+        return sum(plan.layers for plan in self.cards)
 
     @property
-    def binding(self) -> str:
-        """What binds it: "link" or "computing"."""
-        return "link" if self.link > self.resident else "computing"
+    def streamed(self) -> tuple[int, ...]:
+        """The layers that stream, by their numbers in the model."""
+        cards = len(self.cards)
+        return tuple(sorted(card + cards * place for card, plan in enumerate(self.cards) for place in plan.streamed))
+
+    @property
+    def resident(self) -> int:
+        """How many layers stay."""
+        return self.layers - len(self.streamed)
+
+    @property
+    def slots(self) -> int:
+        """Slots on each card that streams."""
+        return max(plan.slots for plan in self.cards)
+
+    @property
+    def compress(self) -> str:
+        """The codec of all layers, or "none"."""
+        return self.cards[0].compress
+
+    @property
+    def host_embedding(self) -> bool:
+        """Whether the embedding stays in host memory."""
+        return self.cards[0].host_embedding
+
+    @property
+    def peak(self) -> int:
+        """Bytes at most in use on the fullest card."""
+        return max(plan.peak for plan in self.cards)
+
+    @property
+    def moved(self) -> int:
+        """Bytes of weights that each pass moves over the busiest link."""
+        return max(plan.moved for plan in self.cards)
 
 
 def make_plan(
@@ -131,47 +160,40 @@ def make_plan(
     the sizes (default: those of normally distributed weights). ``host_embedding`` None: the embedding goes to host
     memory where that leaves fewer bytes to move in each pass. Raises `RequestError` if not even two slots fit.
     """
-    if host_embedding is None:
-        return _best_plan(config, shape, budget, reserved, compress, encoded)
-    layers, layer_bytes = config.num_hidden_layers, layer_layout(config).nbytes
-    always = {**(reserved or {}), **_always(config, shape, host_embedding)}
-    base = sum(always.values())
-    room = layers if budget is None else (budget - base) // layer_bytes
-    if room >= layers:
-        return Plan(layers, (), 0, layer_bytes, always, budget, host_embedding=host_embedding)
-    if compress != "none":
-        assert budget is not None
-        coded = SizedEncoding(config, compress) if encoded is None else encoded
-        return _compressed_plan(config, always, budget, coded, host_embedding)
-    least = min(MIN_POOL, layers)
-    if room < least:
-        assert budget is not None
-        held = ", ".join(f"{name} {format_bytes(size)}" for name, size in sorted(always.items(), key=lambda i: -i[1]))
-        raise RequestError(
-            f"{format_bytes(budget)} of device memory are not enough: {format_bytes(base)} are needed besides the "
-            f"layers ({held}), and {least} slots of {format_bytes(layer_bytes)} each; use a smaller context or chunk, "
-            f"or a larger budget"
-        )
-    streamed = spread(layers, layers - (room - MIN_POOL))
-    return Plan(layers, streamed, MIN_POOL, layer_bytes, always, budget, host_embedding=host_embedding)
+    (plan,) = plan_cards(
+        config, shape, budget, 1, reserved=[reserved or {}], compress=compress, encoded=encoded,
+        host_embedding=host_embedding,
+    ).cards  # fmt: skip
+    return plan
 
 
-def _best_plan(
+def plan_cards(
     config: Qwen2Config,
     shape: Shape,
     budget: int | None,
-    reserved: Mapping[str, int] | None,
-    compress: str,
-    encoded: EncodedWeights | None,
-) -> Plan:
-    """With the embedding in device memory, where reads are fastest, unless fewer bytes have to move without it."""
-    found: list[Plan] = []
+    cards: int,
+    *,
+    reserved: Sequence[Mapping[str, int]] | None = None,
+    compress: str = "none",
+    encoded: EncodedWeights | None = None,
+    host_embedding: bool | None = None,
+) -> GroupPlan:
+    """As `make_plan`, for ``cards`` cards with ``budget`` bytes each, of which ``reserved[c]`` are held already."""
+    given: tuple[bool, ...] = (False, True)
+    if host_embedding is not None:
+        given = (host_embedding,)
+    elif config.tie_word_embeddings:
+        given = (False,)
+    # With the embedding in device memory, where reads are fastest, unless fewer bytes have to move without it.
+    found: list[GroupPlan] = []
     refusal: RequestError | None = None
-    for host in (False,) if config.tie_word_embeddings else (False, True):
+    for host in given:
+        always = [
+            {**held, **needed}
+            for held, needed in zip(reserved or [{}] * cards, _always(config, shape, host, cards), strict=True)
+        ]
         try:
-            plan = make_plan(
-                config, shape, budget, reserved=reserved, compress=compress, encoded=encoded, host_embedding=host
-            )
+            plan = _fit(config, always, budget, compress, encoded, host)
         except RequestError as error:
             refusal = refusal or error
         else:
@@ -184,12 +206,67 @@ def _best_plan(
     return min(found, key=lambda plan: (plan.moved, plan.compress != "none"))
 
 
-def _compressed_plan(
-    config: Qwen2Config, always: Mapping[str, int], budget: int, encoded: EncodedWeights, host_embedding: bool
+def _fit(
+    config: Qwen2Config,
+    always: Sequence[Mapping[str, int]],
+    budget: int | None,
+    compress: str,
+    encoded: EncodedWeights | None,
+    host_embedding: bool,
+) -> GroupPlan:
+    """A plan for each card, which holds ``always[c]`` whatever the plan."""
+    layer_bytes = layer_layout(config).nbytes
+    shares = [range(card, config.num_hidden_layers, len(always)) for card in range(len(always))]
+    room = [
+        len(share) if budget is None else (budget - sum(held.values())) // layer_bytes
+        for share, held in zip(shares, always, strict=True)
+    ]
+    if compress != "none" and any(fits < len(share) for share, fits in zip(shares, room, strict=True)):
+        assert budget is not None
+        coded = SizedEncoding(config, compress) if encoded is None else encoded
+        return GroupPlan(
+            tuple(
+                _compressed_plan(layer_bytes, share, held, budget, coded, host_embedding)
+                for share, held in zip(shares, always, strict=True)
+            )
+        )
+    return GroupPlan(
+        tuple(
+            _plain_plan(layer_bytes, len(share), held, budget, fits, host_embedding)
+            for share, held, fits in zip(shares, always, room, strict=True)
+        )
+    )
+
+
+def _plain_plan(
+    layer_bytes: int, layers: int, always: Mapping[str, int], budget: int | None, room: int, host_embedding: bool
 ) -> Plan:
-    layers, layer_bytes = config.num_hidden_layers, layer_layout(config).nbytes
-    sizes = tuple(layer.nbytes for layer in encoded.layers)
-    largest = max(tensor.count for layer in encoded.layers for tensor in layer.tensors)
+    if room >= layers:
+        return Plan(layers, (), 0, layer_bytes, always, budget, host_embedding=host_embedding)
+    least = min(MIN_POOL, layers)
+    if room < least:
+        assert budget is not None
+        held = ", ".join(f"{name} {format_bytes(size)}" for name, size in sorted(always.items(), key=lambda i: -i[1]))
+        raise RequestError(
+            f"{format_bytes(budget)} of device memory are not enough: {format_bytes(sum(always.values()))} are needed "
+            f"besides the layers ({held}), and {least} slots of {format_bytes(layer_bytes)} each; use a smaller "
+            f"context or chunk, or a larger budget"
+        )
+    streamed = spread(layers, layers - (room - MIN_POOL))
+    return Plan(layers, streamed, MIN_POOL, layer_bytes, always, budget, host_embedding=host_embedding)
+
+
+def _compressed_plan(
+    layer_bytes: int,
+    share: Sequence[int],
+    always: Mapping[str, int],
+    budget: int,
+    encoded: EncodedWeights,
+    host_embedding: bool,
+) -> Plan:
+    layers = len(share)
+    sizes = tuple(encoded.layers[layer].nbytes for layer in share)
+    largest = max(tensor.count for layer in share for tensor in encoded.layers[layer].tensors)
     held = {**always, WORKSPACE: max(always.get(WORKSPACE, 0), decode_workspace(largest))}
     # With as many slots as streamed layers, these might as well stay.
     least = min(MIN_POOL + 1, layers)
@@ -207,85 +284,31 @@ def _compressed_plan(
     )
 
 
-def predict(
-    config: Qwen2Config, shape: Shape, plan: Plan, spec: GpuSpec, encoded: EncodedWeights | None = None
-) -> tuple[PlanTimes, PlanTimes]:
-    """Times of a pass over ``chunk`` tokens (the prefill) and of a later one over a single token, in the middle of a
-    long run; with a cache in pages over the last token of the context, for which all of them have to come.
-    """
-    tokens = shape.chunk or shape.context
-    prefill = _times(config, shape, plan, spec, encoded, tokens, 0)
-    position = shape.context - 1 if shape.paged else min(tokens, shape.context - 1)
-    return prefill, _times(config, shape, plan, spec, encoded, 1, position)
+def _always(config: Qwen2Config, shape: Shape, host_embedding: bool, cards: int) -> list[dict[str, int]]:
+    """Bytes by holder on each card of a model with one layer's memory there, less that layer: measured on a device of
+    sizes."""
+    device = SimulatedDevice(_ANY_GPU, memory=None, check=False, nodes=cards)
 
+    def layers(device: Device, weights: ModelWeights) -> LayerSource:
+        return over_cards(device, config.num_hidden_layers, lambda card, _: PlaceholderLayers(card, weights))
 
-def _times(
-    config: Qwen2Config,
-    shape: Shape,
-    plan: Plan,
-    spec: GpuSpec,
-    encoded: EncodedWeights | None,
-    tokens: int,
-    position: int,
-) -> PlanTimes:
-    # More passes than are looked at: the first ones are not steady yet, the last has nothing to fetch for a pass after
-    # it. What is in pages takes longer until it goes round.
-    passes = 7 if shape.paged else 3
-    ends: list[float] = []
-    moved = 0.0
-    device = SimulatedDevice(spec, memory=None, check=False)
-    with device:
-        model = _model(config, shape, device, plan, encoded)
-        if position:
-            for layer in range(config.num_hidden_layers):
-                # The tokens before are in the cache, and were not computed.
-                model.cache.release(layer, 0, position)
-        model.begin(passes + 1)
-        for _ in range(passes):
-            model.position = position
-            first = len(device.stream)
-            model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64, device="cpu"))
-            ends.append(device.now)
-            copies = [r for r in device.stream.records[first:] if isinstance(r, Copy) and r.queue == "copy"]
-            moved = sum(spec.copy_time(copy.dst.size) for copy in copies)
-        model.close()
-    device = SimulatedDevice(spec, memory=None, check=False)
-    with device:
-        everything = dataclasses.replace(shape, make_cache=contiguous_cache)
-        model = _model(config, everything, device, Plan(plan.layers, (), 0, plan.layer_bytes, {}, None))
-        model.position = position
-        before = device.now
-        model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64, device="cpu"))
-        resident = device.now - before
-        model.close()
-    return PlanTimes(ends[-1] - ends[-2], resident, moved)
-
-
-def _model(
-    config: Qwen2Config, shape: Shape, device: SimulatedDevice, plan: Plan, encoded: EncodedWeights | None = None
-) -> QwenModel:
-    factory = planned_layers(plan, encoded=encoded)
-    return QwenModel(
-        SizedWeights(config), device, factory, batch=shape.batch, context=shape.context, chunk=shape.chunk,
-        positions=shape.positions, host_embedding=plan.host_embedding, make_cache=shape.make_cache,
-    )  # fmt: skip
-
-
-def _always(config: Qwen2Config, shape: Shape, host_embedding: bool) -> dict[str, int]:
-    """Bytes by holder of a model with one layer's memory, less that layer: measured on a device of sizes."""
-    device = SimulatedDevice(_ANY_GPU, memory=None, check=False)
     model = QwenModel(
-        SizedWeights(config), device, PlaceholderLayers, batch=shape.batch, context=shape.context, chunk=shape.chunk,
+        SizedWeights(config), device, layers, batch=shape.batch, context=shape.context, chunk=shape.chunk,
         positions=shape.positions, host_embedding=host_embedding, make_cache=shape.make_cache,
     )  # fmt: skip
     for tokens, position in ((model.chunk, 0), (model.chunk, model.context - model.chunk), (1, model.context - 1)):
         model.reset()
         model.position = position
         model.forward(torch.zeros(shape.batch, tokens, dtype=torch.int64, device="cpu"))
+    return [_by_name(memory.use().holders) for memory in device.memories]
+
+
+def _by_name(holders: Mapping[str, int]) -> dict[str, int]:
     always: dict[str, int] = {}
-    for holder, size in device.memory.use().holders.items():
+    for holder, size in holders.items():
         if not holder.startswith("slot["):
-            name = next((name for start, name in _CACHES.items() if holder.startswith(start)), holder)
+            plain = holder.partition("@")[0]
+            name = next((name for start, name in _CACHES.items() if plain.startswith(start)), plain)
             always[name] = always.get(name, 0) + size
     always.setdefault(WORKSPACE, 0)
     return always

@@ -14,6 +14,7 @@ import torch
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import LayerLayout
 from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+from xinfer_lab.residency.relay import Relay
 from xinfer_lab.residency.source import LayerOrder
 from xinfer_lab.residency.upload import CopyEngine
 from xinfer_lab.residency.weights import LayerSlot, LayerWeights
@@ -28,7 +29,7 @@ class StreamingLayers:
     Uploads are numbered by the running step (pass number times L plus layer), and slot = step mod pool. By layer number
     the ring would break at the token boundary whenever the pool does not divide L. Each step is uploaded exactly once;
     a run that ends before its announced passes leaves at most ``pool`` uploads for passes that may follow. ``numbers``:
-    what the layers are called, where they are some of a model's.
+    what the layers are called, where they are some of a model's; ``relay``: how one of them comes over other links too.
     """
 
     def __init__(
@@ -40,13 +41,14 @@ class StreamingLayers:
         layers: int,
         pool: int,
         numbers: Sequence[int] | None = None,
+        relay: Relay | None = None,
     ) -> None:
         if pool < 1:
             raise ValueError(f"a pool has at least 1 slot, not {pool}")
         self._device = device
         self._order = LayerOrder(layers)
         self._slots = [LayerSlot(device, f"slot[{k}]", layout, dtype) for k in range(pool)]
-        self._engine = CopyEngine(device, host, numbers)
+        self._engine = CopyEngine(device, host, numbers, relay)
         self._consumed = device.create_fence(device.fresh_name("consumed"))
         self._uploaded = 0
 
@@ -64,6 +66,7 @@ class StreamingLayers:
         """The direct queue waits for the layer's copy; its buffers are in COMMON then, and the tracker is told so."""
         slot = self._slots[self._order.ensure(layer) % len(self._slots)]
         self._device.direct_queue.wait(self._engine.copied, slot.ready)
+        self._engine.wait_for_relay(self._device.direct_queue, layer, slot)
         for buffer in slot.buffers:
             buffer.assume_common()
         return slot.holding(layer)

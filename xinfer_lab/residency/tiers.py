@@ -13,7 +13,7 @@ from xinfer_lab.residency.errors import RequestError
 from xinfer_lab.residency.host import HostLayers, MappedLayers, PiecewiseHost, PinnedLayers, StagedLayers
 from xinfer_lab.residency.weights import ModelWeights
 
-__all__ = ["HOST_MEMORY", "choose_tier", "free_host_memory", "map_refusal", "open_host"]
+__all__ = ["HOST_MEMORY", "HostOpener", "choose_tier", "free_host_memory", "map_refusal", "open_host"]
 
 HOST_MEMORY = ("auto", "pinned", "registered", "staged")
 """``pinned``: a pinned copy of the layers. ``registered``: the checkpoint's files, mapped and pinned as they are.
@@ -62,8 +62,12 @@ def choose_tier(device: Device, weights: ModelWeights, layers: Sequence[int]) ->
     )
 
 
+HostOpener = Callable[[Device, Sequence[int]], HostLayers | PiecewiseHost]
+"""Opens the host memory of some layers, given by their numbers, for a card; it counts along them."""
+
+
 def open_host(
-    tier: str,
+    tier: str | HostOpener,
     device: Device,
     weights: ModelWeights,
     layers: Sequence[int],
@@ -72,12 +76,14 @@ def open_host(
     on_layer: Callable[[int], None] | None = None,
     on_tier: Callable[[str], None] | None = None,
 ) -> HostLayers | PiecewiseHost:
-    """The host memory that ``layers`` wait in, by the tier's name; it counts along that list.
+    """The host memory that ``layers`` wait in, by the tier's name, or as ``tier`` opens it; it counts along that list.
 
     ``depth``: layers that a staging ring has room for. ``on_tier(sentence)`` hears what ``auto`` came to. Raises
     ValueError for an unknown tier, `RequestError` for "registered" where that cannot be, and `CudaUnavailable` where
     host memory cannot be pinned.
     """
+    if not isinstance(tier, str):
+        return tier(device, layers)
     if tier not in HOST_MEMORY:
         raise ValueError(f"host_memory is one of {', '.join(HOST_MEMORY)}, not {tier!r}")
     layout = layer_layout(weights.config)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.queue import CommandList
+from xinfer_lab.device.queue import CommandList, CommandQueue
 from xinfer_lab.device.records import Span
 from xinfer_lab.residency.host import HostLayers, Piece, PiecewiseHost
 from xinfer_lab.residency.kept import KeptLists
+from xinfer_lab.residency.relay import Part, Relay
 from xinfer_lab.residency.weights import LayerSlot
 
 __all__ = ["CopyEngine"]
@@ -19,11 +20,17 @@ class CopyEngine:
     after it. Never blocks by itself.
 
     The fence ``copied`` counts uploads: upload number k has arrived once it has reached k. ``numbers``: what layers are
-    called in labels, where they are some of a model's.
+    called in labels, where they are some of a model's; ``relay``: how one of them comes over other links too.
     """
 
-    def __init__(self, device: Device, host: HostLayers | PiecewiseHost, numbers: Sequence[int] | None = None) -> None:
-        self.device, self.host, self._numbers = device, host, numbers
+    def __init__(
+        self,
+        device: Device,
+        host: HostLayers | PiecewiseHost,
+        numbers: Sequence[int] | None = None,
+        relay: Relay | None = None,
+    ) -> None:
+        self.device, self.host, self._numbers, self._relay = device, host, numbers, relay
         self.queue = device.copy_queue
         self.copied = device.create_fence(device.fresh_name("copied"))
         # The check of a protocol looks at every method, and there is an upload for each layer of each pass.
@@ -31,6 +38,7 @@ class CopyEngine:
             host.pieces if isinstance(host, PiecewiseHost) else host.stage
         )
         self._lists = KeptLists(self.queue)
+        self._whole: dict[str, int] = {}
 
     def upload(self, layer: int, slot: LayerSlot) -> int:
         """Copy ``layer`` into ``slot``; returns the value of `copied` at which it may be read.
@@ -38,25 +46,43 @@ class CopyEngine:
         The caller has made the copy queue wait for the slot's last reader.
         """
         sources: tuple[Piece | Span, ...] = self._stage(layer)
+        relay = self._relay if self._relay is not None and self._relay.layer == layer else None
+        parts = relay.send(_parts(sources, slot)) if relay is not None else None
 
         def fill(commands: CommandList) -> None:
-            for group, source in enumerate(sources):
-                if isinstance(source, Piece):
-                    commands.copy(slot.buffers[source.group].span(source.offset, source.span.size), source.span)
-                else:
-                    # A slot may be larger than the layer that it holds, where layers differ in size.
-                    commands.copy(slot.buffers[group].span(0, source.size), source)
+            for buffer, offset, span in _parts(sources, slot) if parts is None else parts:
+                commands.copy(buffer.span(offset, span.size), span)
 
         number = layer if self._numbers is None else self._numbers[layer]
         self._lists.run((layer, slot.name, sources), f"upload layer {number} to {slot.name}", fill)
         value = self.copied.last_submitted + 1
         self.queue.signal(self.copied, value)
         self.host.copied(self.copied, value)
+        if relay is not None:
+            self._whole[slot.name] = relay.take_over(self.copied, value)
         slot.ready = value
         return value
+
+    def wait_for_relay(self, queue: CommandQueue, layer: int, slot: LayerSlot) -> None:
+        """Let ``queue`` wait for what comes of ``layer`` over other links, into ``slot``, if anything does."""
+        if self._relay is not None and self._relay.layer == layer:
+            self._relay.let_read(queue, self._whole[slot.name])
 
     def close(self) -> None:
         """Block the host until every upload has arrived; then give the host memory back."""
         self.copied.wait(self.copied.last_submitted)
+        if self._relay is not None:
+            self._relay.close()
         self._lists.clear()
         self.host.close()
+
+
+def _parts(sources: Sequence[Piece | Span], slot: LayerSlot) -> list[Part]:
+    """Where in ``slot`` each of a layer's ``sources`` belongs. A slot may be larger than the layer that it holds, where
+    layers differ in size."""
+    return [
+        (slot.buffers[source.group], source.offset, source.span)
+        if isinstance(source, Piece)
+        else (slot.buffers[group], 0, source)
+        for group, source in enumerate(sources)
+    ]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from xinfer_lab.device.node_names import node_of
 from xinfer_lab.device.records import Copy, HostRead, HostWrite, Record
 from xinfer_lab.device.stream import CommandStream
 from xinfer_lab.device.timeline import Flow, Timeline, TimelineEvent
@@ -43,6 +44,7 @@ class _Slice:
 
 def perfetto_json(timeline: Timeline, stream: CommandStream | None = None) -> dict[str, Any]:
     """``timeline`` as JSON-ready data: a thread for each lane, complete events, a flow for each fence edge, a counter.
+    Of several cards, each further one is a process of its own.
 
     Given the ``stream`` that was timed, events also carry bytes, slot and source line. Fence edges whose wait is over
     before the event that was to release it even begins (a measured clock's jitter) are left out and counted in
@@ -59,6 +61,7 @@ def perfetto_json(timeline: Timeline, stream: CommandStream | None = None) -> di
         events += ends
         left_out += not ends
     events += [_counter(_nanoseconds(sample.time), sample.used) for sample in timeline.memory]
+    _place(events, names)
     events.sort(key=lambda event: (event["ts"], _ORDER[event["ph"]], -event.get("dur", 0)))
     return {
         "traceEvents": [*_metadata(timeline, names), *events],
@@ -201,12 +204,27 @@ def _counter(nanosecond: int, used: int) -> dict[str, Any]:
 
 def _metadata(timeline: Timeline, names: Mapping[int, str]) -> list[dict[str, Any]]:
     events = [_name("process_name", {"name": f"xinfer-lab: {timeline.clock}" if timeline.clock else "xinfer-lab"})]
+    for node in sorted({_node(name) for name in names.values()} - {0}):
+        first = next(thread for thread, name in names.items() if _node(name) == node)
+        events.append(_name("process_name", {"name": f"card {node}"}, first))
     for thread, name in names.items():
         events += [
             _name("thread_name", {"name": name}, thread),
             _name("thread_sort_index", {"sort_index": thread}, thread),
         ]
+    _place(events, names)
     return events
+
+
+def _place(events: Iterable[dict[str, Any]], names: Mapping[int, str]) -> None:
+    """Put each event into the process of its thread's card."""
+    for event in events:
+        event["pid"] = PROCESS + _node(names.get(event["tid"], ""))
+
+
+def _node(thread: str) -> int:
+    """The card of a thread of this name: a lane's, or a further one of a lane, ``copy@1 (2)``."""
+    return node_of(thread.partition(" (")[0])
 
 
 def _name(what: str, args: dict[str, Any], thread: int = _FIRST_THREAD) -> dict[str, Any]:

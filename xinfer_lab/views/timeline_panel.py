@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xinfer_lab.device.node_names import node_of
+from xinfer_lab.device.records import HOST
 from xinfer_lab.device.timeline import Flow, Timeline
 from xinfer_lab.views.arrows import choose_flows, draw_arrows, stalls
 from xinfer_lab.views.bars import BAR, Bar, bars, draw_bars
@@ -23,9 +25,13 @@ _FEW = 0.1
 
 
 def lane_names(timeline: Timeline) -> tuple[str, ...]:
-    """The timeline's lanes, then those that only its events or fence edges name."""
+    """The timeline's lanes, then those that only its events or fence edges name; of several cards one card's lanes
+    after another's, and the host's last."""
     ends = (lane for flow in timeline.flows for lane in (flow.signal_lane, flow.wait_lane))
-    return tuple(dict.fromkeys((*timeline.lanes, *(event.lane for event in timeline.events), *ends)))
+    names = tuple(dict.fromkeys((*timeline.lanes, *(event.lane for event in timeline.events), *ends)))
+    if not any(map(node_of, names)):
+        return names
+    return tuple(sorted(names, key=lambda name: (name == HOST, node_of(name))))
 
 
 def used_slots(timeline: Timeline, slot_of: SlotOf) -> list[int]:
