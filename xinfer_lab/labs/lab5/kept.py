@@ -10,9 +10,7 @@ _TABLE = ("free_frame()", "bind(page, frame)", "arrive(page)", "pin(page)", "unp
 _CLOCK = ("()", "placed(page)", "used(page)", "removed(page)", "choose(may_go, incoming)")
 
 KEPT = (
-    Part(
-        "page_table", "PageTable", ("lab5.table", "lab5.table_refuses"), "says which page lies in which frame", _TABLE
-    ),
+    Part("page_table", "PageTable", ("lab5.table", "lab5.table_refuses"), "says which page is in which frame", _TABLE),
     Part("page_clock", "Clock", ("lab5.clock", "lab5.clock_pins"), "says which page goes", _CLOCK),
     Part("page_prefetch", "prefetch", ("lab5.prefetch",), "starts the copy of a page", ("(pool, page, ahead)",)),
     Part("page_acquire", "acquire", ("lab5.acquire",), "lets the direct queue use a page", ("(pool, page, write)",)),
