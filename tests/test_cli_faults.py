@@ -168,7 +168,7 @@ def test_cuda_without_cuda(model, command, tmp_path, monkeypatch):
 def test_a_cuda_device_that_is_not_there(model, monkeypatch, index):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: index)
-    assert f"no device cuda:{index}" in refused(invoke("parity", model, "--device", f"cuda:{index}"))
+    assert f"no CUDA device cuda:{index}" in refused(invoke("parity", model, "--device", f"cuda:{index}"))
 
 
 def test_text_without_a_tokenizer_proposes_tokens(damaged):

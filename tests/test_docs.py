@@ -226,7 +226,7 @@ def test_a_notebook_service_needs_no_jupyter_of_ours() -> None:
     loaded = set(done.stdout.splitlines()[-1].split())
     assert {"torch", "xinfer_lab"} <= loaded
     ours = {Requirement(line).name.replace("-", "_") for line in PROJECT["dependencies"]}
-    service = {"torch", "numpy", "safetensors", "psutil", "ipywidgets", "traitlets"}
+    service = {"torch", "filelock", "numpy", "safetensors", "psutil", "ipywidgets", "traitlets"}
     service |= {"ipython", "jinja2", "markupsafe", "pygments"}
     installed = re.search(r"pip install -q (?!-)([\w ]+?) &&", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert installed

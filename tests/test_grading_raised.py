@@ -198,21 +198,19 @@ def test_arguments_that_an_answer_overwrites_are_told_by_name() -> None:
 
 def test_a_thread_that_was_there_before_may_sleep_and_one_of_the_answers_may_not() -> None:
     told: list[str] = []
-    begin, done = threading.Event(), threading.Event()
+    begin = threading.Event()
 
     def kernels_own() -> None:
         begin.wait()
         time.sleep(0)
-        done.set()
 
     before = threading.Thread(target=kernels_own)
     before.start()
     with on_sleep(kernels_own, lambda: told.append("slept")):
         begin.set()
-        done.wait()
+        before.join()
         assert told == []
         own = threading.Thread(target=lambda: time.sleep(0))
         own.start()
         own.join()
-    before.join()
     assert told == ["slept"]

@@ -373,31 +373,3 @@ def test_drawing_does_not_look_at_the_state_of_random() -> None:
     first = find_piece("lab1.layer_bytes").draw(1)
     random.seed(99)
     assert find_piece("lab1.layer_bytes").draw(1) == first
-
-
-def test_a_sleep_of_another_thread_is_not_the_answers_unless_the_answer_started_it() -> None:
-    """ipykernel has a thread that sleeps a second at a time, to see whether its parent is there."""
-    import threading
-    import time
-
-    from xinfer_lab.grading.sleeping import on_sleep
-
-    told: list[str] = []
-    go, slept = threading.Event(), threading.Event()
-
-    def poll() -> None:
-        go.wait()
-        time.sleep(0)
-        slept.set()
-
-    poller = threading.Thread(target=poll)
-    poller.start()
-    with on_sleep(poll, lambda: told.append("slept")):
-        go.set()
-        slept.wait()
-        assert told == []
-        own = threading.Thread(target=lambda: time.sleep(0))
-        own.start()
-        own.join()
-    poller.join()
-    assert told == ["slept"]

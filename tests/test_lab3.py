@@ -175,7 +175,7 @@ def test_a_program_without_end_is_stopped_by_its_commands() -> None:
             ring.engine.upload(0, ring.slots[0])
 
     report = examine("lab3.prefetch", prefetch)
-    assert not report.passed and "end" in report.headline and report.got and "commands" in report.got
+    assert not report.passed and "too long" in report.headline and report.got and "commands" in report.got
 
 
 def test_a_failing_program_shows_its_schedule_with_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,11 +5,13 @@ python -m xinfer_lab.course.confine [--drop]      try them out; status 0 if a pr
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
+import signal
 import sys
 
-__all__ = ["confine"]
+__all__ = ["confine", "end_with_parent"]
 
 MEMORY = 4 * 2**30
 """Bytes of data that a process may have."""
@@ -48,6 +50,15 @@ def confine(*, drop: bool, cpu: int, memory: int = MEMORY, threads: int = 0) -> 
     if sys.platform == "linux":
         _limit(resource.RLIMIT_DATA, memory)
         _limit(resource.RLIMIT_NPROC, PROCESSES + threads)
+
+
+def end_with_parent() -> None:
+    """See that this process is killed when the thread that started it ends, however that ends (Linux alone).
+
+    A change of user undoes it, and it is not inherited: to be called after `confine`, and in each fork.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def _limit(which: int, soft: int, hard: int | None = None) -> None:

@@ -12,6 +12,7 @@ import sys
 from random import Random
 from typing import Any
 
+from xinfer_lab.course.confine import end_with_parent
 from xinfer_lab.grading.catalog import find_piece
 from xinfer_lab.grading.check import VISIBLE
 from xinfer_lab.grading.piece import cases_from_data, cases_to_data
@@ -23,6 +24,7 @@ __all__ = ["main"]
 
 def main() -> int:
     """Answer requests until standard input ends."""
+    end_with_parent()
     channel = os.dup(1)
     os.dup2(2, 1)  # what a library prints must not be taken for an answer
     with os.fdopen(channel, "w", encoding="utf-8") as out:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import queue
 import select
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 __all__ = ["on_sleep"]
@@ -29,7 +30,7 @@ def on_sleep(answer: object, tell: Callable[[], object]) -> Iterator[None]:
 
     def told(wait: Callable[..., Any]) -> Callable[..., Any]:
         def waits(*arguments: Any, **named: Any) -> Any:
-            if threading.current_thread() not in others:
+            if threading.current_thread() not in others and not _starts_a_thread(sys._getframe(1)):
                 tell()
             return wait(*arguments, **named)
 
@@ -47,6 +48,11 @@ def on_sleep(answer: object, tell: Callable[[], object]) -> Iterator[None]:
         stack.callback(setattr, threading.Condition, "wait", condition)
         threading.Condition.wait = told(condition)  # type: ignore[method-assign]
         yield
+
+
+def _starts_a_thread(frame: FrameType | None) -> bool:
+    """Whether `Event.wait` in ``frame`` waits for a new thread to begin, which takes no time: Python's own doing."""
+    return frame is not None and frame.f_back is not None and frame.f_back.f_code is threading.Thread.start.__code__
 
 
 @contextmanager

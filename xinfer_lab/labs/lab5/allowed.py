@@ -16,4 +16,5 @@ ALLOWED = (
     "xinfer_lab.paging.errors",
     "xinfer_lab.residency",
     "xinfer_lab.views",
+    "zlib",
 )

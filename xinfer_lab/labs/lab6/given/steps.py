@@ -83,7 +83,7 @@ def step_times(
         ends: list[float] = []
         records: list[int] = []
         for _ in range(3):
-            model.forward(torch.zeros(1, tokens, dtype=torch.int64))
+            model.forward(torch.zeros(1, tokens, dtype=torch.int64, device="cpu"))
             ends.append(device.now)
             records.append(len(device.stream))
         moved: dict[str, int] = defaultdict(int)
