@@ -176,7 +176,7 @@ def test_staged_layers_wait_for_the_copy_that_had_their_room(depth: int) -> None
     slot = device.create_buffer(layout.nbytes)
     for count in range(8):
         first = len(device.stream)
-        spans = host.stage(count % 4)
+        spans = [piece.span for piece in host.stage(count % 4)]
         assert [span.size for span in spans] == [group.nbytes for group in layout.groups]
         waits = [r.value for r in device.stream.records[first:] if isinstance(r, HostWait)]
         assert waits == ([count - depth + 1] if count >= depth else [])
@@ -196,7 +196,7 @@ def test_pinned_layers_are_written_once() -> None:
     device.sources.mount(SizedWeights(config))
     host = PinnedLayers(device, layer_layout(config), 4)
     written = len(device.stream)
-    spans = [host.stage(layer) for _ in range(2) for layer in range(4)]
+    spans = [[piece.span for piece in host.stage(layer)] for _ in range(2) for layer in range(4)]
     assert spans[:4] == spans[4:]
     assert len({span.buffer for layer in spans for span in layer}) == 4
     assert len(device.stream) == written

@@ -8,13 +8,12 @@ import torch
 
 from xinfer_lab.bench.drawn import DrawnWeights
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.pinned import PinnedMemory
-from xinfer_lab.device.records import Span
 from xinfer_lab.qwen2.layout import layer_layout, tensor_name
 from xinfer_lab.residency.codec.encode import encode
 from xinfer_lab.residency.codec.encoded import codec_width
 from xinfer_lab.residency.codec.format import EncodedLayer, EncodedTensor, aligned, encoded_name
+from xinfer_lab.residency.host import KeptHost, Piece
 
 __all__ = ["EncodedStore", "StoredEncoded"]
 
@@ -67,22 +66,12 @@ class EncodedStore:
         self._memory = {}
 
 
-class StoredEncoded:
-    """Some layers of an `EncodedStore` as a residency's host side; `stage` counts along ``layers``."""
+class StoredEncoded(KeptHost):
+    """Some layers of an `EncodedStore` as a residency's host side, which keeps the memory; `stage` counts along
+    ``layers``."""
 
     def __init__(self, device: Device, layers: Sequence[int]) -> None:
+        super().__init__()
         names = [encoded_name(layer) for layer in layers]
-        self._heaps = [device.map_upload_heap(name, f"host.{name}") for name in names]
-
-    def stage(self, layer: int) -> tuple[Span, ...]:
-        """Where the ``layer``-th of the layers is."""
-        return (self._heaps[layer].span(),)
-
-    def copied(self, fence: Fence, value: int) -> None:
-        """Nothing to do: these bytes are never written again."""
-
-    def close(self) -> None:
-        """Let go of the heaps; the store keeps the memory."""
-        for heap in self._heaps:
-            heap.free()
-        self._heaps = []
+        self._heaps += [device.map_upload_heap(name, f"host.{name}") for name in names]
+        self._pieces += [(Piece(0, 0, heap.span()),) for heap in self._heaps]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 import torch
 
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.fence import Fence
 from xinfer_lab.device.host_copy import copy_bytes
 from xinfer_lab.device.pinned import PinnedMemory
-from xinfer_lab.device.records import Source, Span
+from xinfer_lab.device.records import Source
 from xinfer_lab.qwen2.layout import TensorPlace, layer_layout, tensor_name
+from xinfer_lab.residency.host import KeptHost, group_pieces
 from xinfer_lab.residency.weights import ModelWeights
 
 __all__ = ["LayerStore", "StoredLayers"]
@@ -95,33 +95,16 @@ class LayerStore:
         return int(name[len("stored[") : -1]) if name.startswith("stored[") else None
 
 
-class StoredLayers:
-    """The layers of a `LayerStore` as a residency's host side: nothing to set up, nothing to do for the host.
+class StoredLayers(KeptHost):
+    """The layers of a `LayerStore` as a residency's host side; the store keeps the memory when it is closed.
 
     ``layers``: which ones, along which `stage` counts; None: all.
     """
 
     def __init__(self, device: Device, store: LayerStore, layers: Sequence[int] | None = None) -> None:
+        super().__init__()
         layout = layer_layout(store.config)
-        self._heaps, self._spans = [], []
         for layer in layers if layers is not None else range(store.config.num_hidden_layers):
             heap = device.map_upload_heap(f"stored[{layer}]", f"host.layer[{layer}]")
-            spans, offset = [], 0
-            for group in layout.groups:
-                spans.append(heap.span(offset, group.nbytes))
-                offset += group.nbytes
+            self._pieces.append(group_pieces(layout, heap))
             self._heaps.append(heap)
-            self._spans.append(tuple(spans))
-
-    def stage(self, layer: int) -> tuple[Span, ...]:
-        """Where the ``layer``-th of the layers is."""
-        return self._spans[layer]
-
-    def copied(self, fence: Fence, value: int) -> None:
-        """Nothing to do: these bytes are never written again."""
-
-    def close(self) -> None:
-        """Let go of the heaps; the store keeps the memory."""
-        for heap in self._heaps:
-            heap.free()
-        self._heaps, self._spans = [], []

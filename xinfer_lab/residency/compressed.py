@@ -14,7 +14,7 @@ from xinfer_lab.qwen2.layout import GroupLayout, LayerLayout, TensorPlace
 from xinfer_lab.residency.codec.encoded import EncodedWeights
 from xinfer_lab.residency.codec.kernel import DECODE_EXPONENTS, decode_operands, decode_params
 from xinfer_lab.residency.encoded_host import encoded_source
-from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+from xinfer_lab.residency.host import HostLayers
 from xinfer_lab.residency.kept import KeptLists
 from xinfer_lab.residency.load import Uploader
 from xinfer_lab.residency.relay import Relay
@@ -45,7 +45,7 @@ class CompressedLayers:
         layout: LayerLayout,
         dtype: torch.dtype,
         encoded: EncodedWeights,
-        host: HostLayers | PiecewiseHost | None,
+        host: HostLayers | None,
         streamed: Sequence[int],
         pool: int,
         numbers: Sequence[int] | None = None,

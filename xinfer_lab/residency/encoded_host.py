@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xinfer_lab.device.device import Device
-from xinfer_lab.device.fence import Fence
-from xinfer_lab.device.records import Source, Span
+from xinfer_lab.device.records import Source
 from xinfer_lab.residency.codec.encoded import EncodedWeights
 from xinfer_lab.residency.codec.format import encoded_name
+from xinfer_lab.residency.host import KeptHost, Piece, RingHost
 from xinfer_lab.residency.staging import StagingRing
 
 __all__ = ["PinnedEncoded", "StagedEncoded", "encoded_source"]
@@ -19,7 +19,7 @@ def encoded_source(encoded: EncodedWeights, layer: int) -> Source:
     return Source(encoded_name(layer), 0, encoded.layers[layer].nbytes)
 
 
-class PinnedEncoded:
+class PinnedEncoded(KeptHost):
     """Coded layers in pinned host memory, written once. ``on_layer(i)`` is called after layer i has been read."""
 
     def __init__(
@@ -29,48 +29,27 @@ class PinnedEncoded:
         layers: Sequence[int],
         on_layer: Callable[[int], None] | None = None,
     ) -> None:
-        self._heaps = []
+        super().__init__()
         for layer in layers:
             heap = device.create_upload_heap(encoded.layers[layer].nbytes, f"host.encoded[{layer}]")
-            heap.write(0, encoded_source(encoded, layer))
+            self._pieces.append((Piece(0, 0, heap.write(0, encoded_source(encoded, layer))),))
             self._heaps.append(heap)
             if on_layer is not None:
                 on_layer(layer)
 
-    def stage(self, layer: int) -> tuple[Span, ...]:
-        """Where the ``layer``-th of the layers has been since the start."""
-        return (self._heaps[layer].span(),)
 
-    def copied(self, fence: Fence, value: int) -> None:
-        """Nothing to do: these bytes are never written again."""
-
-    def close(self) -> None:
-        """Give the host memory back."""
-        for heap in self._heaps:
-            heap.free()
-        self._heaps = []
-
-
-class StagedEncoded:
+class StagedEncoded(RingHost):
     """Coded layers staged one after the other through a small ring of pinned memory, ``depth`` of the largest.
 
     The host copies each layer whenever it is uploaded, and blocks in `stage` while a copy still uses the room.
     """
 
     def __init__(self, device: Device, encoded: EncodedWeights, layers: Sequence[int], depth: int = 2) -> None:
-        self._encoded, self._layers = encoded, layers
         largest = max(encoded.layers[layer].nbytes for layer in layers)
-        self._ring = StagingRing(device, depth * largest, name="staging.encoded")
+        super().__init__(StagingRing(device, depth * largest, name="staging.encoded"))
+        self._encoded, self._layers = encoded, layers
 
-    def stage(self, layer: int) -> tuple[Span, ...]:
+    def stage(self, layer: int) -> tuple[Piece, ...]:
         """Copy the ``layer``-th of the layers into the ring."""
         source = encoded_source(self._encoded, self._layers[layer])
-        return (self._ring.heap.write(self._ring.allocate(source.size), source),)
-
-    def copied(self, fence: Fence, value: int) -> None:
-        """The room of the last staged layer is free once ``fence`` has reached ``value``."""
-        self._ring.retire(fence, value)
-
-    def close(self) -> None:
-        """Give the ring back."""
-        self._ring.close()
+        return (Piece(0, 0, self._ring.heap.write(self._ring.allocate(source.size), source)),)

@@ -18,7 +18,7 @@ from xinfer_lab.residency.weights import ModelWeights
 
 if TYPE_CHECKING:
     from xinfer_lab.residency.codec.encoded import EncodedWeights
-    from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+    from xinfer_lab.residency.host import HostLayers
     from xinfer_lab.residency.tiers import HostOpener
 
 __all__ = [
@@ -273,7 +273,7 @@ def _encoded_host(
     pool: int,
     host_memory: str | HostOpener,
     on_layer: Progress | None,
-) -> HostLayers | PiecewiseHost:
+) -> HostLayers:
     from xinfer_lab.residency.encoded_host import PinnedEncoded, StagedEncoded
 
     if not isinstance(host_memory, str):

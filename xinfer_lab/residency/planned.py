@@ -11,7 +11,7 @@ from xinfer_lab.device.device import Device
 from xinfer_lab.device.records import Source
 from xinfer_lab.device.rollback import all_or_nothing
 from xinfer_lab.qwen2.layout import LayerLayout, tensor_name
-from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+from xinfer_lab.residency.host import HostLayers
 from xinfer_lab.residency.load import Uploader
 from xinfer_lab.residency.source import LayerOrder
 from xinfer_lab.residency.streaming import StreamingLayers
@@ -44,7 +44,7 @@ class PlannedLayers:
         device: Device,
         layout: LayerLayout,
         dtype: torch.dtype,
-        host: HostLayers | PiecewiseHost,
+        host: HostLayers,
         layers: int,
         streamed: Sequence[int],
         pool: int,

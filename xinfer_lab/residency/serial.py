@@ -11,7 +11,7 @@ import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import LayerLayout
-from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+from xinfer_lab.residency.host import HostLayers
 from xinfer_lab.residency.source import LayerOrder
 from xinfer_lab.residency.upload import CopyEngine
 from xinfer_lab.residency.weights import LayerSlot, LayerWeights
@@ -29,7 +29,7 @@ class SerialLayers:
         device: Device,
         layout: LayerLayout,
         dtype: torch.dtype,
-        host: HostLayers | PiecewiseHost,
+        host: HostLayers,
         layers: int,
         numbers: Sequence[int] | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.qwen2.layout import LayerLayout
-from xinfer_lab.residency.host import HostLayers, PiecewiseHost
+from xinfer_lab.residency.host import HostLayers
 from xinfer_lab.residency.relay import Relay
 from xinfer_lab.residency.source import LayerOrder
 from xinfer_lab.residency.upload import CopyEngine
@@ -37,7 +37,7 @@ class StreamingLayers:
         device: Device,
         layout: LayerLayout,
         dtype: torch.dtype,
-        host: HostLayers | PiecewiseHost,
+        host: HostLayers,
         layers: int,
         pool: int,
         numbers: Sequence[int] | None = None,

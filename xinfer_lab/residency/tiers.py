@@ -10,7 +10,7 @@ from xinfer_lab.device.device import Device
 from xinfer_lab.device.errors import CudaUnavailable, format_bytes
 from xinfer_lab.qwen2.layout import layer_layout, tensor_name
 from xinfer_lab.residency.errors import RequestError
-from xinfer_lab.residency.host import HostLayers, MappedLayers, PiecewiseHost, PinnedLayers, StagedLayers
+from xinfer_lab.residency.host import HostLayers, MappedLayers, PinnedLayers, StagedLayers
 from xinfer_lab.residency.weights import ModelWeights
 
 __all__ = ["HOST_MEMORY", "HostOpener", "choose_tier", "free_host_memory", "map_refusal", "open_host"]
@@ -62,7 +62,7 @@ def choose_tier(device: Device, weights: ModelWeights, layers: Sequence[int]) ->
     )
 
 
-HostOpener = Callable[[Device, Sequence[int]], HostLayers | PiecewiseHost]
+HostOpener = Callable[[Device, Sequence[int]], HostLayers]
 """Opens the host memory of some layers, given by their numbers, for a card; it counts along them."""
 
 
@@ -75,7 +75,7 @@ def open_host(
     depth: int = 2,
     on_layer: Callable[[int], None] | None = None,
     on_tier: Callable[[str], None] | None = None,
-) -> HostLayers | PiecewiseHost:
+) -> HostLayers:
     """The host memory that ``layers`` wait in, by the tier's name, or as ``tier`` opens it; it counts along that list.
 
     ``depth``: layers that a staging ring has room for. ``on_tier(sentence)`` hears what ``auto`` came to. Raises

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xinfer_lab.device.device import Device
 from xinfer_lab.device.queue import CommandList, CommandQueue
-from xinfer_lab.device.records import Span
-from xinfer_lab.residency.host import HostLayers, Piece, PiecewiseHost
+from xinfer_lab.residency.host import HostLayers, Piece
 from xinfer_lab.residency.kept import KeptLists
 from xinfer_lab.residency.relay import Part, Relay
 from xinfer_lab.residency.weights import LayerSlot
@@ -26,17 +25,13 @@ class CopyEngine:
     def __init__(
         self,
         device: Device,
-        host: HostLayers | PiecewiseHost,
+        host: HostLayers,
         numbers: Sequence[int] | None = None,
         relay: Relay | None = None,
     ) -> None:
         self.device, self.host, self._numbers, self._relay = device, host, numbers, relay
         self.queue = device.copy_queue
         self.copied = device.create_fence(device.fresh_name("copied"))
-        # The check of a protocol looks at every method, and there is an upload for each layer of each pass.
-        self._stage: Callable[[int], tuple[Piece, ...] | tuple[Span, ...]] = (
-            host.pieces if isinstance(host, PiecewiseHost) else host.stage
-        )
         self._lists = KeptLists(self.queue)
         self._whole: dict[str, int] = {}
 
@@ -45,16 +40,16 @@ class CopyEngine:
 
         The caller has made the copy queue wait for the slot's last reader.
         """
-        sources: tuple[Piece | Span, ...] = self._stage(layer)
+        pieces = self.host.stage(layer)
         relay = self._relay if self._relay is not None and self._relay.layer == layer else None
-        parts = relay.send(_parts(sources, slot)) if relay is not None else None
+        parts = relay.send(_parts(pieces, slot)) if relay is not None else None
 
         def fill(commands: CommandList) -> None:
-            for buffer, offset, span in _parts(sources, slot) if parts is None else parts:
+            for buffer, offset, span in _parts(pieces, slot) if parts is None else parts:
                 commands.copy(buffer.span(offset, span.size), span)
 
         number = layer if self._numbers is None else self._numbers[layer]
-        self._lists.run((layer, slot.name, sources), f"upload layer {number} to {slot.name}", fill)
+        self._lists.run((layer, slot.name, pieces), f"upload layer {number} to {slot.name}", fill)
         value = self.copied.last_submitted + 1
         self.queue.signal(self.copied, value)
         self.host.copied(self.copied, value)
@@ -77,12 +72,7 @@ class CopyEngine:
         self.host.close()
 
 
-def _parts(sources: Sequence[Piece | Span], slot: LayerSlot) -> list[Part]:
-    """Where in ``slot`` each of a layer's ``sources`` belongs. A slot may be larger than the layer that it holds, where
+def _parts(pieces: Sequence[Piece], slot: LayerSlot) -> list[Part]:
+    """Where in ``slot`` each of a layer's ``pieces`` belongs. A slot may be larger than the layer that it holds, where
     layers differ in size."""
-    return [
-        (slot.buffers[source.group], source.offset, source.span)
-        if isinstance(source, Piece)
-        else (slot.buffers[group], 0, source)
-        for group, source in enumerate(sources)
-    ]
+    return [(slot.buffers[piece.group], piece.offset, piece.span) for piece in pieces]
