@@ -15,7 +15,7 @@ from xinfer_lab.course import cluster
 from xinfer_lab.course import sandbox as sandboxes
 from xinfer_lab.course.mark_stamp import read_marks
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 CLASS = sample()
 

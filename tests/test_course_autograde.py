@@ -91,6 +91,7 @@ def marked(empty: SmallClass, tmp_path_factory: pytest.TempPathFactory) -> Small
     return course
 
 
+@pytest.mark.slow
 def test_all_are_marked_though_a_worker_was_killed(marked: SmallClass) -> None:
     students = {path.name for path in (marked.root / "submitted").iterdir()}
     assert marked.progress == Progress(done=len(students) - len(UNREADABLE), failed=len(UNREADABLE))
@@ -141,6 +142,7 @@ def test_a_second_run_has_nothing_to_do_and_again_gives_the_same(marked: SmallCl
     assert {student: (marked.scores(student), marked.statuses(student)) for student in chosen} == before
 
 
+@pytest.mark.slow
 def test_plain_nbgrader_and_a_class_mark_alike(marked: SmallClass, worker: Workers) -> None:
     shown = marked.scores("wrong"), marked.statuses("wrong")
     marked.nbgrader("autograde", LAB, "--student", "wrong", "--force")
@@ -234,6 +236,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX's")
 def test_a_run_that_is_killed_leaves_no_process_and_the_next_goes_on(
     course: SmallClass, worker: Workers, tmp_path: Path
@@ -316,6 +319,7 @@ def breaks(job: Job) -> Marked:
     raise RuntimeError("the machine that marks is out of order")
 
 
+@pytest.mark.slow
 def test_who_takes_every_worker_along_is_reported_and_nobody_else_suffers(
     course: SmallClass, worker: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -455,6 +459,7 @@ def hold(port: int) -> str:
         return line.recv(10).decode()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_takes_no_other_job_along_and_is_replaced() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, local_workers(2) as workers:
         assert workers.capacity() == 2

@@ -129,6 +129,7 @@ def test_the_same_course_makes_the_same_archive(files: dict[str, bytes], tmp_pat
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
+@pytest.mark.slow
 def test_every_module_of_the_archive_can_be_imported_and_holds_what_it_held(unpacked: Path) -> None:
     names = sorted(sealed_modules(ROOT))
     assert WITH_TRITON in names
@@ -151,6 +152,7 @@ def test_every_module_of_the_archive_can_be_imported_and_holds_what_it_held(unpa
     assert broken == ({} if importlib.util.find_spec("triton") else {WITH_TRITON: ["No module named 'triton'"]})
 
 
+@pytest.mark.slow
 def test_checks_in_a_notebook_work_with_it(unpacked: Path) -> None:
     cells = [source for _, source in given_and_answers("lab1")]
     checks = [cell["source"] for cell in notebook("lab1") if cell["nbgrader"] and cell["nbgrader"]["grade"]]

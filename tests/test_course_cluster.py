@@ -21,7 +21,7 @@ from xinfer_lab.course import cluster as cluster_module
 from xinfer_lab.course.autograde import Outcome, Progress
 from xinfer_lab.course.cluster import NoCluster, dask_workers
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 def start(stack: ExitStack, *arguments: str) -> psutil.Popen:

@@ -224,6 +224,7 @@ def test_a_cell_that_breaks_costs_what_it_defines(body: str, status: str, course
     assert statuses(marking)["double"] == status and "the cell double" in said(marking, "double")
 
 
+@pytest.mark.slow
 def test_an_answer_that_waits_for_ever_is_stopped(course: Course, apart: Marker) -> None:
     listed = hand_in(
         {"choice": "import time, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(1e6)\nchoice = 'B'"}

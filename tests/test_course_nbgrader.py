@@ -345,6 +345,7 @@ def test_the_log_says_how_far_students_code_was_kept_apart(marked: Class) -> Non
     assert ("Isolated by bubblewrap" in marked.log) or ("NOT isolated" in marked.log)
 
 
+@pytest.mark.slow
 def test_marking_again_replaces_the_scores(copied: Class) -> None:
     wrong = {"double": "def double(n):\n    return 0", "triple": "def triple(n):\n    return 3 * n"}
     copied.submit("right", notebook(hand_in(wrong)))

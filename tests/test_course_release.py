@@ -44,6 +44,7 @@ def test_a_release_that_fails_leaves_the_lab_and_says_what_to_do_about_the_marks
     assert sorted(path.name for path in course.root.iterdir()) == files
 
 
+@pytest.mark.slow
 def test_what_it_says_to_do_works(course: SmallClass, tmp_path: Path) -> None:
     copy = course.copy(tmp_path / "course")
     copy.nbgrader("db", "assignment", "remove", LAB, "--force")
@@ -89,6 +90,7 @@ def elsewhere(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_archive_of_a_course_elsewhere_has_the_labs_that_are_named(elsewhere: Path) -> None:
     first, second = sorted(path.name for path in (elsewhere / "solutions").iterdir())
     shutil.rmtree(elsewhere / "solutions" / second)

@@ -85,6 +85,7 @@ def test_a_digest_is_that_of_the_commands_and_not_of_the_lines_that_issued_them(
     assert stream_digest({"outcomes": [3]}) == ""
 
 
+@pytest.mark.slow
 def test_the_command_names_pairs_and_says_that_it_is_no_proof(tmp_path_factory: pytest.TempPathFactory) -> None:
     course = SmallClass(tmp_path_factory.mktemp("class"))
     assert "fewer than two submissions" in refused(invoke("similar", LAB, "--root", course.root))

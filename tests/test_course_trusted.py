@@ -75,6 +75,7 @@ def test_a_piece_that_does_not_exist_is_the_instructors_fault(trusted: Trusted) 
         trusted.draw("lab9.nothing", 0)
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_verdicts_of_a_notebook(tmp_path, capsys) -> None:
     path = tmp_path / "residency.ipynb"
     path.write_text(json.dumps(submission(LAB1)), encoding="utf-8")
@@ -84,6 +85,7 @@ def test_the_command_prints_the_verdicts_of_a_notebook(tmp_path, capsys) -> None
     assert "total                     31 of 31" in printed and "written" in printed
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_cases_and_json_tells_them(tmp_path, capsys) -> None:
     path = tmp_path / "broken.ipynb"
     path.write_text("{", encoding="utf-8")

@@ -67,8 +67,8 @@ def test_a_prediction_in_another_form_is_told_the_form(typed: object) -> None:
     assert ("without quotes" in str(report)) == isinstance(typed, str)
 
 
-def test_a_small_letter_is_told_to_be_a_capital_and_nothing_is_told_to_be_typed() -> None:
-    assert "capital" in str(examine("lab1.predict_cache", "d"))
+def test_a_small_letter_is_as_good_as_a_capital_and_nothing_is_told_to_be_typed() -> None:
+    assert examine("lab1.predict_cache", " d").passed and not examine("lab1.predict_cache", "z").passed
     assert "Type your prediction first" in str(examine("lab1.predict_cache", None))
 
 

@@ -300,11 +300,12 @@ def test_who_reads_what_only_their_own_table_stores_is_told_that_the_check_bring
     assert "has no attribute 'places'" in report and "are not yours here" not in report
 
 
-def test_small_letters_are_not_a_gap() -> None:
-    report = str(examine("lab5.explain_article", ["c", "b", "e", "f"]))
-    assert "Row 1 has none of the letters." in report and "a capital" in report and "not filled in" not in report
+def test_small_letters_are_as_good_as_capitals() -> None:
+    small, capital = (examine("lab5.explain_article", rows) for rows in (["c", "b", "e", "f"], ["C", "B", "E", "F"]))
+    assert str(small) == str(capital) and "none of the letters" not in str(small)
+    assert "Row 1 has none of the letters." in str(examine("lab5.explain_article", ["z", "B", "E", "F"]))
     assert "A row is not filled in." in str(examine("lab5.explain_article", ["C", None, "E", "F"]))
-    assert "a capital" in str(examine("lab5.explain_scan", "b"))
+    assert sum(examine("lab5.explain_scan", letter).passed for letter in "aAbBcCdD") == 2
 
 
 def test_the_text_says_which_calls_the_pools_table_has(answers: dict[str, Any]) -> None:

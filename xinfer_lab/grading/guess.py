@@ -19,7 +19,8 @@ def beside_guess(piece: str, truth: str | float, up_to: float | None = None, *, 
     guess = read_guess(piece)
     if isinstance(truth, str):
         letters = sorted({*_LETTERS, truth})
-        shown = guess_of_a_letter(guess if isinstance(guess, str) and guess in letters else None, truth, letters)
+        typed = guess.strip().upper() if isinstance(guess, str) else None
+        shown = guess_of_a_letter(typed if typed in letters else None, truth, letters)
     else:
         number = None
         if isinstance(guess, (int, float)) and not isinstance(guess, bool) and 0 <= guess < float("inf"):

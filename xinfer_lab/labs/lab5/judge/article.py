@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xinfer_lab.grading.choices import one_of
 from xinfer_lab.grading.values import Value, shown
 from xinfer_lab.grading.verify_values import Difference, Judge
 
@@ -44,11 +45,12 @@ def _compare(expected: Value, got: Value, noun: str) -> Difference | None:
     if not isinstance(got, list) or len(got) != rows:
         hint = "Fill in the list that is there, a row each."
         return Difference("", f"a list of {rows} letters", shown(got), f"The table has {rows} rows.", hint)
+    got = [one_of(choices, row) for row in got]
     for number, row in enumerate(got, 1):
         if not (isinstance(row, str) and row in choices):
             if row is None or row is Ellipsis:
                 return Difference(f"row {number}", wanted, shown(row), "A row is not filled in.")
-            hint = "Type one of the letters, a capital in quotes."
+            hint = "Type one of the letters, in quotes."
             return Difference(f"row {number}", wanted, shown(row), f"Row {number} has none of the letters.", hint)
     for number, (row, (truth, why)) in enumerate(zip(got, _ROWS, strict=True), 1):
         if row != truth:
