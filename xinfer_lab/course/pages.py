@@ -45,6 +45,8 @@ def page(notebook: Path, *, theme: str = "light") -> str:
         f".highlight :is(.mi,.mf,.mb,.mh,.mo){{color:{colours['number']}!important}}"
         f".highlight .ow{{color:{colours['word']}!important}}"
         f"img.xinfer-picture,.jp-MarkdownOutput img{{color-scheme:{theme}}}"
+        # A link within a text is told by more than its colour (WCAG 2.2, 1.4.1).
+        ".jp-RenderedHTMLCommon :is(p,li,td,th) a{text-decoration:underline!important}"
         # A line of hints after another, each large enough to be hit (WCAG 2.2, 2.5.8).
         "summary{min-height:24px;padding:3px 0}"
         # Long lines are broken between words, so that nothing is cut off on a narrow screen.
