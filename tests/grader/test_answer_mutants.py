@@ -16,6 +16,7 @@ ASKED = [(lab, function) for lab in LABS for function in sorted(functions_of(lab
 
 _NAME = "a name or a label, for people"
 _GIVEN = "given, and nothing is in flight then: everything uploaded has been read; the device gives back what is left"
+_SPARE = "with a slot to spare, the step before was the last to read the one that is filled"
 _WORDS = "the words of an error"
 _GROWS = "a fence value need only grow"
 _SHORT = "n is never negative, so a file of fewer than 8 bytes breaks rule 3 too, and one of 8 has no JSON behind them"
@@ -48,10 +49,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "read_header",
         "line 18: ' bytes is too long; 100,000,000 is the limit'  ->  ' bytes is too long; 100,000,000 is the limit?'",
     ): _WORDS,
-    ("lab1", "read_header", "line 18: ','  ->  ',?'"): _WORDS,
     ("lab1", "read_header", "line 20: 'a header of '  ->  'a header of ?'"): _WORDS,
     ("lab1", "read_header", "line 20: ' bytes does not fit a file of '  ->  ' bytes does not fit a file of ?'"): _WORDS,
-    ("lab1", "read_header", "line 20: ','  ->  ',?'"): _WORDS,
     (
         "lab1",
         "read_header",
@@ -87,11 +86,13 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab2", "StagingRing", "line 28: 0  ->  1"): _UNREAD,
     ("lab2", "StagingRing", "line 28: 0  ->  -1"): _UNREAD,
     ("lab2", "StagingRing", "line 44: self.heap.free()  ->  nothing"): _GIVEN,
-    ("lab4", "ordering", "line 26: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
-    ("lab4", "ordering", "line 26: step + ring.pool  ->  step - ring.pool"): TAIL,
+    ("lab4", "ordering", "line 28: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
+    ("lab4", "ordering", "line 28: step + ring.pool  ->  step - ring.pool"): TAIL,
     ("lab4", "lifetime", "line 30: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
     ("lab4", "lifetime", "line 30: step + ring.pool  ->  step - ring.pool"): TAIL,
+    ("lab4", "wrap_around", "line 32: 1  ->  2"): _SPARE,
     ("lab4", "wrap_around", "line 34: ahead < ring.end  ->  ahead <= ring.end"): TAIL,
+    ("lab4", "wrap_around", "line 35: 1  ->  0"): _SPARE,
     ("lab4", "mid_call", "line 36: step + ring.pool < ring.end  ->  step + ring.pool <= ring.end"): TAIL,
     ("lab4", "mid_call", "line 36: step + ring.pool  ->  step - ring.pool"): TAIL,
     ("lab4", "mid_call", "line 29: for buffer in work.buffers:  ->  nothing"): OWN_CALLS,
@@ -134,12 +135,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("lab6", "encode", "line 10: 256  ->  255"): "exponent 255 makes the counts longer by itself where it occurs",
     ("lab6", "encode", "line 10: 256  ->  257"): "the window from 242 on holds no more than the one before it",
     ("lab6", "encode", "line 11: 0  ->  -1"): "the only dimension is the first and the last",
-    (
-        "lab6",
-        "plan",
-        "line 10: continue  ->  nothing",
-    ): "plain comes first and always fits; where the coded form does not, "
-    "computing binds, and with the plain form's figures it looks no faster",
     ("lab6", "plan", "line 18: time < best  ->  time <= best"): "tiers are equally fast only where nothing streams",
 }
 """(lab, function, change) -> why no check can tell the mutant from the answer."""
