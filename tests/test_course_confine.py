@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -22,11 +23,11 @@ sys.stdin.readline()
 VERIFIER = """
 import os, json
 from xinfer_lab.course import verifier_process
+out = os.dup(1)
 def endless(request):
-    os.write(1, b'')
+    os.write(out, json.dumps({"pid": os.getpid()}).encode() + b"\\n")
     while True: pass
 verifier_process._draw = endless
-print(json.dumps({"pid": os.getpid()}), flush=True)
 import io, sys
 sys.stdin = io.StringIO('{"draw": "lab1.layer_bytes"}\\n')
 verifier_process.main()
@@ -41,6 +42,13 @@ def endless():
 recorder_process.end_with_parent()
 recorder_process._in_a_fork(endless)
 """
+
+
+def test_a_fork_whose_parent_is_gone_already_ends() -> None:
+    there = f"from xinfer_lab.course.confine import end_with_parent as end; end({os.getpid()}); print('on')"
+    gone = "from xinfer_lab.course.confine import end_with_parent as end; end(2**30); print('on')"
+    said = [subprocess.run([sys.executable, "-c", text], capture_output=True, text=True) for text in (there, gone)]
+    assert [(one.returncode, one.stdout.strip()) for one in said] == [(0, "on"), (1, "")]
 
 
 @pytest.mark.parametrize("source", [VERIFIER, FORK], ids=["verifier", "recorder"])

@@ -52,13 +52,16 @@ def confine(*, drop: bool, cpu: int, memory: int = MEMORY, threads: int = 0) -> 
         _limit(resource.RLIMIT_NPROC, PROCESSES + threads)
 
 
-def end_with_parent() -> None:
+def end_with_parent(parent: int | None = None) -> None:
     """See that this process is killed when the thread that started it ends, however that ends (Linux alone).
 
-    A change of user undoes it, and it is not inherited: to be called after `confine`, and in each fork.
+    A change of user undoes it, and it is not inherited: to be called after `confine`, and in each fork. Of a parent
+    that has ended before, nobody tells: a fork, which reads nothing from it, names its process ``parent`` and ends.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+        if parent is not None and os.getppid() != parent:
+            os._exit(1)
 
 
 def _limit(which: int, soft: int, hard: int | None = None) -> None:

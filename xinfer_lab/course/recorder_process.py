@@ -101,9 +101,10 @@ def _in_a_fork(act: Callable[[], None]) -> str:
     if sys.platform != "linux":
         act()
         return ""
+    parent = os.getpid()
     child = os.fork()
     if child == 0:
-        end_with_parent()
+        end_with_parent(parent)
         try:
             act()
         except BaseException:
