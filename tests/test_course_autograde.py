@@ -304,6 +304,7 @@ def holding(root: Path, apart: list[str]) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+            process.stdout.read()  # until what it started is gone too, which holds the lock
             process.wait()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -59,6 +60,20 @@ def report_of(monkeypatch: pytest.MonkeyPatch, name: str, **limits: int) -> str:
 def test_a_program_that_is_getting_on_is_told_that_it_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     said = report_of(monkeypatch, "StreamingLayers/correct/reference", MAX_RECORDS=4_000)
     assert "It is too slow: it was stopped with" in said and "It took too long" not in said
+
+
+def test_what_is_done_after_a_stop_is_not_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packing a long stream takes a while."""
+    portable = record_program._portable
+
+    def slow(stream: Any) -> Any:
+        began = time.process_time()
+        while time.process_time() - began < 1.0:
+            pass
+        return portable(stream)
+
+    monkeypatch.setattr(record_program, "_portable", slow)
+    assert "It is too slow" in report_of(monkeypatch, "StreamingLayers/correct/reference", MAX_RECORDS=4_000)
 
 
 def test_a_program_that_submits_commands_without_a_kernel_is_not_called_slow() -> None:

@@ -86,11 +86,12 @@ class ProgramPiece:
             with on_sleep(answer, slept):
                 self.run(answer, inputs, open_device)
         finally:
+            # First: what is done below takes time that is not the program's.
+            note["goes_on"] = bool(devices) and devices[0].goes_on()
             stream = devices[0].stream if devices else CommandStream()
             note["stream"], note["lines"] = _portable(stream)
             note["calls"] = devices[0].calls if devices else []
             note["sleeps"] = devices[0].sleeps[:MAX_SLEEPS] if devices else []
-            note["goes_on"] = bool(devices) and devices[0].goes_on()
             note["methods"] = {name: asdict(line) for name, line in methods_of(answer).items()}
 
 
